@@ -147,7 +147,9 @@ def of_a_job_that_does_not_move_it_comes_once(c):
     c.wait_state(job, "completed")
     s = http.client.HTTPConnection(c.host, timeout=2.5)
     s.request(
-        "GET", "/v1/events?follow=1&progress=" + job, headers={"Authorization": "Bearer " + c.token}
+        "GET",
+        "/v1/jobs/%s/events?follow=1&progress=%s" % (job, job),
+        headers={"Authorization": "Bearer " + c.token},
     )
     r, seen = s.getresponse(), 0
     try:
