@@ -163,6 +163,13 @@ static void find_buckets(const struct job_progress *p, size_t from, size_t strid
 	}
 }
 
+static void add_series(struct curve_view *v, int name)
+{
+	struct curve_series *c = MO_ADD(v, series, &curve_series_desc);
+
+	c->name = name;
+}
+
 /* What was asked for and is known. */
 static void find_series(const struct job_progress *p, size_t from, const bool *names,
 			struct curve_view *ret)
@@ -173,7 +180,7 @@ static void find_series(const struct job_progress *p, size_t from, const bool *n
 		for (size_t i = from; i < p->n_samples && names[k] && !known; i++)
 			known = value_of(&p->samples[i], k) != MO_NONE_F;
 		if (known)
-			MO_ADD(ret, series, &curve_series_desc)->name = k;
+			add_series(ret, k);
 	}
 }
 

@@ -109,9 +109,10 @@ static size_t word_of(const struct state *s, const struct job *j, int metric, si
 	return doing < 0 ? RANK_UNKNOWN : (size_t)doing;
 }
 
-static struct matrix_rank *name_rank(const struct job *j, size_t rank, struct matrix_rank *ret)
+static struct matrix_rank *add_worst(const struct job *j, size_t rank, struct matrix_view *v)
 {
 	const struct rank *k = &j->run.ranks[rank];
+	struct matrix_rank *ret = MO_ADD(v, worst, &matrix_rank_desc);
 
 	ret->rank = k->rank;
 	ret->node = mo_strdup(k->node);
@@ -179,8 +180,7 @@ static void judge(const struct job *j, size_t from, size_t to, const double *val
 		judge_stage(values - from, at, end, scratch, &odds);
 	}
 	for (size_t i = 0; i < odds.n; i++) {
-		struct matrix_rank *w =
-			name_rank(j, odds.items[i].rank, MO_ADD(ret, worst, &matrix_rank_desc));
+		struct matrix_rank *w = add_worst(j, odds.items[i].rank, ret);
 
 		w->value = odds.items[i].value;
 		w->median = odds.items[i].median;
@@ -227,8 +227,7 @@ static void add_words(const struct state *s, const struct job *j, size_t from, s
 	}
 	for (size_t i = from; i < to && ret->n_worst < MATRIX_WORST; i++)
 		if (words[i - from] != most)
-			name_rank(j, i, MO_ADD(ret, worst, &matrix_rank_desc))->word =
-				mo_strdup(names[words[i - from]]);
+			add_worst(j, i, ret)->word = mo_strdup(names[words[i - from]]);
 }
 
 /* Behind the last whole stage that fits; within the stage where none does. */
