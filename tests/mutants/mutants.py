@@ -2681,7 +2681,7 @@ MUTANTS = [
         "feed_progress",
         "if (f->progress.len == text.len && memcmp(f->progress.data, text.data, text.len) == 0)",
         "if (false)",
-        [e2e("test_seen.py", "progress_comes_beside_events")],
+        [e2e("test_seen.py", "of_a_job_that_does_not_move_it_comes_once")],
     ),
 ]
 
