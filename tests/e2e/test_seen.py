@@ -153,7 +153,7 @@ def of_a_job_that_does_not_move_it_comes_once(c):
     )
     r, seen = s.getresponse(), 0
     try:
-        while line := r.readline():
+        while seen < 2 and (line := r.readline()):
             seen += line.startswith(b"event: progress")
     except TimeoutError:
         pass
