@@ -16,7 +16,7 @@ say = $(if $(V),,@echo '  $(1)')
 JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8 libarchive
+PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8 libarchive zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
 	-Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
@@ -59,10 +59,10 @@ PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe 
 	moe-image moe-recorder moe-runtime moe-hold moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
-LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
+LIBS_moed := -lmicrohttpd -lz -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
 SRC_moe-agent := $(wildcard agent/*.c)
 ROOMS_moe-agent := http loop acore wire model base
-LIBS_moe-agent := -lmicrohttpd -lsystemd -ljson-c -lgnutls -lpcre2-8 -lm
+LIBS_moe-agent := -lmicrohttpd -lz -lsystemd -ljson-c -lgnutls -lpcre2-8 -lm
 SRC_moe-stepd := $(wildcard agent/stepd/*.c)
 ROOMS_moe-stepd := acore wire model base
 LIBS_moe-stepd := -ljson-c -lpcre2-8 -lm

@@ -85,7 +85,7 @@ static bool read_after(struct manager *m, struct http_request *r,
 
 static void serve(struct manager *m, struct http_request *r, struct stream_filter *filter)
 {
-	const char *type = http_query(r, "type");
+	const char *type = http_query(r, "type"), *progress = http_query(r, "progress");
 	bool follow = api_flag(r, "follow");
 	int64_t after;
 
@@ -95,6 +95,11 @@ static void serve(struct manager *m, struct http_request *r, struct stream_filte
 	}
 	if (type)
 		memcpy(filter->type, type, strlen(type) + 1);
+	if (progress && (!follow || api_job_id(progress, &filter->progress) < 0)) {
+		http_problem(r, 400, "progress=%.40s: %s", progress,
+			     follow ? "ids look like j-7" : "needs follow=1");
+		return;
+	}
 	if (!read_after(m, r, filter, follow, &after))
 		return;
 	if (follow && !quota_hold(m, r))
@@ -107,7 +112,7 @@ static void serve(struct manager *m, struct http_request *r, struct stream_filte
 
 void api_events(void *arg, struct http_request *r)
 {
-	struct stream_filter filter = { .job = MO_NONE };
+	struct stream_filter filter = { .job = MO_NONE, .progress = MO_NONE };
 	const char *node = http_query(r, "node"), *job = http_query(r, "job");
 
 	if (node && !mo_name_valid(node)) {
@@ -129,5 +134,5 @@ void api_job_events(void *arg, struct http_request *r)
 
 	if (!j)
 		return;
-	serve(arg, r, &(struct stream_filter){ .job = j->id });
+	serve(arg, r, &(struct stream_filter){ .job = j->id, .progress = MO_NONE });
 }

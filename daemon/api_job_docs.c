@@ -7,6 +7,7 @@
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/api_config.h"
+#include "daemon/api_job_drawn.h"
 #include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/rank_doing.h"
 #include "daemon/core/state/checkpoint.h"
@@ -86,8 +87,13 @@ void api_job_metrics(void *arg, struct http_request *r)
 	size_t first = 0;
 	char key[48];
 
-	if (!j || !api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) ||
-	    !read_place(r, &attempt, &iteration) || !list_start(r, &l))
+	if (!j || !read_place(r, &attempt, &iteration))
+		return;
+	if (http_query(r, "points")) {
+		api_job_curve(r, j, attempt, iteration);
+		return;
+	}
+	if (!api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) || !list_start(r, &l))
 		return;
 	l.last = api_flag(r, "last");
 	if (l.last && j->progress.n_samples > (size_t)l.limit)

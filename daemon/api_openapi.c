@@ -13,8 +13,10 @@
 /* Query values that are numbers; all others are texts. */
 static bool is_number(const char *name, size_t n)
 {
-	static const char *const numbers[] = { "limit", "last", "since", "rank",         "attempt",
-					       "lines", "gpus", "top",   "Last-Event-ID" };
+	static const char *const numbers[] = {
+		"limit", "last", "since", "rank",   "attempt",
+		"lines", "gpus", "top",   "points", "Last-Event-ID"
+	};
 
 	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
 		if (strlen(numbers[i]) == n && memcmp(numbers[i], name, n) == 0)
@@ -67,10 +69,10 @@ static void answer(const struct api_route *a, struct mo_buf *b)
 		return;
 	}
 	mo_buf_str(b, "\"schema\":");
-	if (a->beside)
-		mo_buf_str(b, "{\"allOf\":[");
 	if (a->other)
 		mo_buf_str(b, "{\"anyOf\":[");
+	if (a->beside)
+		mo_buf_str(b, "{\"allOf\":[");
 	if (a->list)
 		list_schema(a, b);
 	else
@@ -80,7 +82,11 @@ static void answer(const struct api_route *a, struct mo_buf *b)
 		wire_schema_ref(a->beside, b);
 		mo_buf_str(b, "]}");
 	}
-	if (a->other)
+	if (a->other_answer) {
+		mo_buf_str(b, ",{\"allOf\":[");
+		wire_schema_ref(a->other_answer, b);
+		mo_buf_printf(b, "],\"description\":\"with %s=N\"}]}", a->other);
+	} else if (a->other)
 		mo_buf_printf(b, ",{\"type\":\"object\",\"description\":\"with %s=1\"}]}",
 			      a->other);
 	mo_buf_str(b, "}}}");
@@ -97,6 +103,8 @@ static void schemas(struct mo_buf *b)
 			wire_schemas_add(&all, api_routes[i].answer);
 		if (api_routes[i].beside)
 			wire_schemas_add(&all, api_routes[i].beside);
+		if (api_routes[i].other_answer)
+			wire_schemas_add(&all, api_routes[i].other_answer);
 	}
 	wire_schemas_write(&all, b);
 	free(all.items);

@@ -77,7 +77,8 @@ static void mask_field(const struct mo_field *f, void *obj)
 	case MO_TIME:
 	case MO_REAL:
 	case MO_ENUM:
-	case MO_INTS: break;
+	case MO_INTS:
+	case MO_REALS: break;
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/api_fabric.h"
 #include "daemon/api_explain.h"
 #include "daemon/api_job_docs.h"
+#include "daemon/api_job_drawn.h"
 #include "daemon/api_image_check.h"
 #include "daemon/api_images.h"
 #include "daemon/api_jobs.h"
@@ -26,6 +27,8 @@
 #include "daemon/api_tokens.h"
 #include "daemon/api_topology.h"
 #include "daemon/backup.h"
+#include "daemon/core/view/curve.h"
+#include "daemon/core/view/matrix.h"
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/view/view_node.h"
@@ -102,16 +105,27 @@ const struct api_route api_routes[] = {
 	  .answer = &rank_view_desc,
 	  .list = true },
 	{ { "GET", "/v1/jobs/{id}/metrics", ROLE_VIEWER, api_job_metrics, 0, false },
-	  "Samples by attempt and iteration; since=ITERATION, last=1 for the newest.",
+	  "Samples by attempt and iteration; since=ITERATION, last=1 for the newest. "
+	  "points=N (10 to 2000): the run of all attempts to be drawn, in about N buckets with "
+	  "least, greatest and newest value; names=loss,step_ms; after= for what is newer.",
 	  "jobs",
-	  "since limit after last",
+	  "since limit after last points names",
 	  .answer = &sample_desc,
 	  .list = true,
-	  .beside = &samples_view_desc },
-	{ { "GET", "/v1/jobs/{id}/events", ROLE_VIEWER, api_job_events, 0, false },
-	  "Events of the job; follow=1 streams them.",
+	  .beside = &samples_view_desc,
+	  .other = "points",
+	  .other_answer = &curve_view_desc },
+	{ { "GET", "/v1/jobs/{id}/matrix", ROLE_VIEWER, api_job_matrix, 0, false },
+	  "One value of every rank, by rank, up to 8192 an answer, and the ranks that stand "
+	  "out; metric=step_ms, iteration, state, doing and what processes and GPUs do.",
 	  "jobs",
-	  "type follow limit after last Last-Event-ID",
+	  "metric limit after",
+	  .answer = &matrix_view_desc },
+	{ { "GET", "/v1/jobs/{id}/events", ROLE_VIEWER, api_job_events, 0, false },
+	  "Events of the job; follow=1 streams them, progress=j-7 beside them how far that job "
+	  "is.",
+	  "jobs",
+	  "type follow limit after last progress Last-Event-ID",
 	  .answer = &event_desc,
 	  .list = true,
 	  .beside = &events_view_desc },
@@ -268,9 +282,10 @@ const struct api_route api_routes[] = {
 	  .answer = &valid_view_desc },
 	{ { "GET", "/v1/events", ROLE_VIEWER, api_events, 0, false },
 	  "Events; follow=1 for Server-Sent Events, resumable with Last-Event-ID; job=, node=, "
-	  "type=, last=.",
+	  "type=, last=. progress=j-7 with follow=1: also how far that job is, at most once a "
+	  "second (event: progress).",
 	  "cluster",
-	  "job node type follow limit after last Last-Event-ID",
+	  "job node type follow limit after last progress Last-Event-ID",
 	  .answer = &event_desc,
 	  .list = true,
 	  .beside = &events_view_desc },

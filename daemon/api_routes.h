@@ -15,8 +15,10 @@ struct api_route {
 	/* what is answered, of a list its items; NULL: no described struct */
 	const struct mo_desc *answer;
 	const struct mo_desc *beside; /* of a list: what it has beside items and next */
-	/* member of query with which it is another document, which no struct describes */
+	/* member of query with which it is another document; what describes that, NULL: no
+	 * struct */
 	const char *other;
+	const struct mo_desc *other_answer;
 	const char *media; /* NULL = application/json */
 	bool list;
 };

@@ -2,12 +2,17 @@
  * is unsent, so neither a slow client nor the replay of ten thousand events costs memory; who
  * falls behind misses what left the ring, and gets their number. A comment every 15 s keeps
  * proxies quiet and finds out who has gone; a follower that takes nothing for a minute is ended.
- * Any stream, of events or logs, ends within a second of its token's end. */
+ * Any stream, of events or logs, ends within a second of its token's end.
+ *
+ * Who looks at a job gets its progress beside the events (event: progress): what it is now, not
+ * what happened, so it has no id, is not resumed, and what a slow client does not take is left
+ * out. Nothing is asked of the state while nobody looks. */
 #include "daemon/streams.h"
 #include <string.h>
 #include <uthash.h>
 #include "daemon/auth.h"
 #include "daemon/core/update/ring.h"
+#include "daemon/core/view/progress_view.h"
 #include "daemon/visible.h"
 #include "lib/loop/loop.h"
 #include "lib/wire/encode.h"
@@ -15,6 +20,7 @@
 #define FEED_BYTES (64 * 1024)
 #define HEARTBEAT_US (15 * 1000000LL)
 #define STUCK_US (60 * 1000000LL)
+#define PROGRESS_US 1000000LL
 #define ENCODED 64
 
 struct stream {
@@ -23,13 +29,14 @@ struct stream {
 	int64_t gone; /* of those from there on, no longer held: reported */
 	struct stream_filter filter;
 	struct viewer viewer;
-	int64_t fed_at; /* boot us: everything sent so far was taken then */
+	int64_t fed_at;         /* boot us: everything sent so far was taken then */
+	struct mo_buf progress; /* what was told of it last */
 	UT_hash_handle hh;
 };
 struct streams {
 	struct manager *manager;
 	struct stream *all;
-	struct mo_timer *heartbeat, *expiry;
+	struct mo_timer *heartbeat, *expiry, *progress;
 	int64_t seen; /* newest event that was flushed */
 	/* by seq modulo ENCODED: encoded once for all followers */
 	struct {
@@ -134,6 +141,53 @@ static void feed(struct streams *s, struct stream *f)
 	f->gone = stream_gone(state, &f->filter, f->next - 1);
 }
 
+/* True: it still looks at a job that there is. */
+static bool feed_progress(struct streams *s, struct stream *f)
+{
+	const struct job *j = f->filter.progress == MO_NONE
+				      ? NULL
+				      : job_find(manager_state(s->manager), f->filter.progress);
+	struct http_request *r = j ? http_find(s->manager->http, f->id) : NULL;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	struct progress_view v;
+
+	if (!r)
+		return false;
+	if (http_stream_backlog(r) > 0)
+		return true;
+	mo_desc_init(&progress_view_desc, &v);
+	progress_view_of(j, &v);
+	mo_buf_str(&text, "event: progress\ndata: ");
+	wire_encode(&progress_view_desc, &v, &text);
+	mo_buf_str(&text, "\n\n");
+	mo_desc_done(&progress_view_desc, &v);
+	if (f->progress.len == text.len && memcmp(f->progress.data, text.data, text.len) == 0)
+		return true;
+	mo_buf_reset(&f->progress);
+	mo_buf_add(&f->progress, text.data, text.len);
+	http_stream_write(r, text.data, text.len);
+	return true;
+}
+
+static void on_progress(void *arg)
+{
+	struct streams *s = arg;
+	struct stream *f, *tmp;
+	bool looked = false;
+
+	HASH_ITER(hh, s->all, f, tmp)
+		looked |= feed_progress(s, f);
+	if (looked)
+		mo_timer_in(s->progress, PROGRESS_US);
+}
+
+static struct stream *stream_free(struct stream *f)
+{
+	mo_buf_done(&f->progress);
+	free(f);
+	return NULL;
+}
+
 static void on_drained(void *arg, uint64_t id)
 {
 	struct streams *s = ((struct manager *)arg)->streams;
@@ -155,7 +209,7 @@ static void on_gone(void *arg, uint64_t id)
 	if (!f)
 		return;
 	HASH_DEL(s->all, f);
-	free(f);
+	stream_free(f);
 }
 
 static void end(struct streams *s, struct stream *f)
@@ -163,7 +217,7 @@ static void end(struct streams *s, struct stream *f)
 	struct http_request *r = http_find(s->manager->http, f->id);
 
 	HASH_DEL(s->all, f);
-	free(f);
+	stream_free(f);
 	if (r)
 		http_stream_end(r);
 }
@@ -216,7 +270,8 @@ void streams_new(struct manager *m)
 	s->manager = m;
 	m->streams = s;
 	if (mo_timer_new(m->loop, on_heartbeat, s, &s->heartbeat) < 0 ||
-	    mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0)
+	    mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0 ||
+	    mo_timer_new(m->loop, on_progress, s, &s->progress) < 0)
 		abort();
 	mo_timer_in(s->heartbeat, HEARTBEAT_US);
 }
@@ -229,8 +284,9 @@ struct streams *streams_free(struct streams *s)
 		return NULL;
 	HASH_ITER(hh, s->all, f, tmp) {
 		HASH_DEL(s->all, f);
-		free(f);
+		stream_free(f);
 	}
+	mo_timer_free(s->progress);
 	mo_timer_free(s->heartbeat);
 	mo_timer_free(s->expiry);
 	for (size_t i = 0; i < ENCODED; i++)
@@ -256,6 +312,8 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after,
 	http_stream_on_drained(r, on_drained, m);
 	http_stream_write(r, ": moectl events\n\n", 17);
 	feed(s, f);
+	if (feed_progress(s, f))
+		mo_timer_in(s->progress, PROGRESS_US);
 }
 
 void streams_flush(struct manager *m)

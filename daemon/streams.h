@@ -9,6 +9,9 @@ struct streams *streams_free(struct streams *s);
 struct stream_filter {
 	int64_t job;
 	char node[64], type[64];
+	/* Beside the events, whatever the filter: progress of this job, at most once a second and
+	 * only when it moved; MO_NONE: of none. */
+	int64_t progress;
 };
 /* Turns r into a stream of events with seq > after; one of type events.gone, which is not
  * stored, says how many of them are not kept. */

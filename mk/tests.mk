@@ -44,8 +44,8 @@ UNIT_BED_seams := $(UNIT_BED_cli)
 UNIT_BED_seams/stepd := $(addprefix tests/unit/seams/,time.c disk.c files.c streams.c people.c)
 UNIT_BED_seams/store := $(UNIT_BED_seams/stepd) tests/unit/seams/vfs.c
 UNIT_BED_seams/agent := $(UNIT_BED_seams/stepd)
-TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma \
-	-lgnutls -lm
+TEST_LIBS := -lcmocka -lmicrohttpd -lz -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc \
+	-lnuma -lgnutls -lm
 
 define UNIT_rule
 UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.c))

@@ -24,6 +24,7 @@
 
 #define AT(type, obj, off) ((type *)((char *)(obj) + (off)))
 #define AT_CONST(type, obj, off) ((const type *)((const char *)(obj) + (off)))
+#define NUMBER sizeof(int64_t) /* an element of INTS, and of REALS */
 #define COUNT(obj, f) (*AT(size_t, obj, (f)->count_offset))
 #define COUNT_CONST(obj, f) (*AT_CONST(size_t, obj, (f)->count_offset))
 
@@ -59,6 +60,7 @@ static void fields_init(const struct mo_desc *d, void *obj)
 		case MO_VEC:
 		case MO_STRS:
 		case MO_INTS:
+		case MO_REALS:
 		case MO_RAWJSON: break;
 		}
 	}
@@ -106,7 +108,8 @@ static void field_done(const struct mo_field *f, void *obj)
 			free((*AT(char **, obj, f->offset))[i]);
 		free(*AT(char **, obj, f->offset));
 		break;
-	case MO_INTS: free(*AT(int64_t *, obj, f->offset)); break;
+	case MO_INTS:
+	case MO_REALS: free(*AT(void *, obj, f->offset)); break;
 	case MO_BOOL:
 	case MO_TRI:
 	case MO_INT:
@@ -193,11 +196,12 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 				mo_strdup((*AT_CONST(char **, src, f->offset))[i]);
 		break;
 	case MO_INTS:
+	case MO_REALS:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
-		*AT(int64_t *, dst, f->offset) = n ? array_new(n, sizeof(int64_t)) : NULL;
+		*AT(void *, dst, f->offset) = n ? array_new(n, NUMBER) : NULL;
 		if (n)
-			memcpy(*AT(int64_t *, dst, f->offset), *AT_CONST(int64_t *, src, f->offset),
-			       n * sizeof(int64_t));
+			memcpy(*AT(void *, dst, f->offset), *AT_CONST(void *, src, f->offset),
+			       n * NUMBER);
 		break;
 	}
 }
@@ -220,12 +224,18 @@ void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src)
 
 static bool diff(const struct mo_desc *d, const void *a, const void *b, struct mo_buf *path);
 
+static bool reals_differ(double x, double y)
+{
+	return !(x == y || (isnan(x) && isnan(y)));
+}
+
 /* true when they differ; path (may be NULL) then ends with where. */
 static bool diff_list(const struct mo_field *f, const void *a, const void *b, struct mo_buf *path)
 {
 	size_t na = COUNT_CONST(a, f), nb = COUNT_CONST(b, f);
 
-	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS);
+	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS ||
+		  f->kind == MO_REALS);
 	for (size_t i = 0; i < na && i < nb; i++) {
 		size_t mark = path ? path->len : 0;
 		bool differs;
@@ -238,6 +248,9 @@ static bool diff_list(const struct mo_field *f, const void *a, const void *b, st
 		else if (f->kind == MO_STRS)
 			differs = !mo_streq((*AT_CONST(char **, a, f->offset))[i],
 					    (*AT_CONST(char **, b, f->offset))[i]);
+		else if (f->kind == MO_REALS)
+			differs = reals_differ((*AT_CONST(double *, a, f->offset))[i],
+					       (*AT_CONST(double *, b, f->offset))[i]);
 		else
 			differs = (*AT_CONST(int64_t *, a, f->offset))[i] !=
 				  (*AT_CONST(int64_t *, b, f->offset))[i];
@@ -254,7 +267,6 @@ static bool diff_list(const struct mo_field *f, const void *a, const void *b, st
 static bool diff_field(const struct mo_field *f, const void *a, const void *b, struct mo_buf *path)
 {
 	const void *pa, *pb;
-	double x, y;
 
 	switch (f->kind) {
 	case MO_BOOL: return *AT_CONST(bool, a, f->offset) != *AT_CONST(bool, b, f->offset);
@@ -264,9 +276,8 @@ static bool diff_field(const struct mo_field *f, const void *a, const void *b, s
 	case MO_TIME: return *AT_CONST(int64_t, a, f->offset) != *AT_CONST(int64_t, b, f->offset);
 	case MO_ENUM: return *AT_CONST(int, a, f->offset) != *AT_CONST(int, b, f->offset);
 	case MO_REAL:
-		x = *AT_CONST(double, a, f->offset);
-		y = *AT_CONST(double, b, f->offset);
-		return !(x == y || (isnan(x) && isnan(y)));
+		return reals_differ(*AT_CONST(double, a, f->offset),
+				    *AT_CONST(double, b, f->offset));
 	case MO_STR:
 	case MO_RAWJSON:
 		return !mo_streq(*AT_CONST(char *, a, f->offset), *AT_CONST(char *, b, f->offset));
@@ -279,7 +290,8 @@ static bool diff_field(const struct mo_field *f, const void *a, const void *b, s
 		return pa && pb ? diff(f->sub, pa, pb, path) : pa != pb;
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return diff_list(f, a, b, path);
+	case MO_INTS:
+	case MO_REALS: return diff_list(f, a, b, path);
 	}
 	assert(!"unknown kind");
 	return true;
@@ -447,6 +459,11 @@ void mo_strs_clear(char ***array, size_t *n)
 void mo_ints_add(int64_t **array, size_t *n, int64_t v)
 {
 	*(int64_t *)mo_grow_raw((void **)array, n, sizeof(int64_t)) = v;
+}
+
+void mo_reals_add(double **array, size_t *n, double v)
+{
+	*(double *)mo_grow_raw((void **)array, n, sizeof(double)) = v;
 }
 
 const char *mo_enum_name(const char *const *names, size_t n, int value)

@@ -41,6 +41,7 @@ enum mo_kind {
 	MO_VEC,
 	MO_STRS,    /* char ** + size_t count */
 	MO_INTS,    /* int64_t * + size_t count */
+	MO_REALS,   /* double * + size_t count */
 	MO_RAWJSON, /* char *: JSON text kept as it is (lib/wire checks it) */
 };
 
@@ -54,7 +55,7 @@ struct mo_field {
 	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR
 	 * and each of STRS at most `most` bytes; both 0 = the default of the kind (REAL: none). */
 	int64_t least, most;
-	/* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the
+	/* limit of elements (VEC STRS INTS REALS) or bytes (STR) accepted from outside; 0 = the
 	 * default of lib/wire, UINT32_MAX = none */
 	uint32_t max;
 	uint32_t offset, count_offset;
@@ -205,6 +206,7 @@ void mo_strs_add(char ***array, size_t *n, const char *s); /* copies s */
 void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...) _printf_(3, 4);
 void mo_strs_clear(char ***array, size_t *n);
 void mo_ints_add(int64_t **array, size_t *n, int64_t v);
+void mo_reals_add(double **array, size_t *n, double v);
 /* Name of an enum value, "?" when out of range; and back: index or -1. */
 const char *mo_enum_name(const char *const *names, size_t n, int value);
 int mo_enum_parse(const char *const *names, size_t n, const char *s);

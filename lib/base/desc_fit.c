@@ -116,6 +116,8 @@ static bool element(struct fit *fit, const struct mo_field *f, const struct plac
 		return object(fit, f->sub, p, mo_vec_element(f, obj, i));
 	if (f->kind == MO_STRS)
 		return line(fit, f, p, &(*AT(char **, obj, f))[i]);
+	if (f->kind == MO_REALS)
+		return real(fit, f, p, &(*AT(double *, obj, f))[i]);
 	return number(fit, f, p, &(*AT(int64_t *, obj, f))[i]);
 }
 
@@ -139,7 +141,8 @@ static bool field(struct fit *fit, const struct mo_field *f, const struct place 
 	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, p, *AT(void *, obj, f));
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return list(fit, f, p, obj);
+	case MO_INTS:
+	case MO_REALS: return list(fit, f, p, obj);
 	case MO_REAL: return real(fit, f, p, AT(double, obj, f));
 	case MO_BOOL:
 	case MO_TRI:

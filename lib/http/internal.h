@@ -1,8 +1,7 @@
 /* Inside of lib/http, from below: guard.c (who may keep a connection), door.c (who may not come in
- * now), held.c (what is answered later), pump.c (runs MHD), route.c (the table), strict.c (of a
- * head) <- reply.c (answers and
- * streams) <- ended.c (what nobody waits for any more) <- request.c (checks before the handler)
- * <- server.c (listeners). */
+ * now), held.c (what is answered later), pump.c (runs MHD), represent.c (tags, gzip), route.c (the
+ * table), strict.c (of a head) <- reply.c (answers and streams) <- ended.c (what nobody waits for
+ * any more) <- request.c (checks before the handler) <- server.c (listeners). */
 #pragma once
 #include <microhttpd.h>
 #include <sys/types.h>

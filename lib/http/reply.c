@@ -13,6 +13,7 @@
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
+#include "lib/http/represent.h"
 #include "lib/wire/encode.h"
 #include "lib/http/reply.h"
 
@@ -66,16 +67,48 @@ static void count(struct http_request *r)
 		r->server->stats.by_class[class]++;
 }
 
+static void make_response(struct http_request *r, const void *body, size_t n)
+{
+	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"",
+						      MHD_RESPMEM_MUST_COPY);
+	if (!r->response)
+		abort();
+}
+
+/* The response of status 200, or 304 instead. */
+static int make_document(struct http_request *r, const char *content_type, const void *body,
+			 size_t n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf packed = { 0 };
+	char tag[REPRESENT_TAG_MAX];
+	int status = 200;
+
+	if (represent_tag(r, body, n, tag)) {
+		status = 304;
+		make_response(r, NULL, 0);
+	} else if (represent_packed(r, content_type, body, n, &packed)) {
+		make_response(r, packed.data, packed.len);
+		MHD_add_response_header(r->response, "Content-Encoding", "gzip");
+	} else {
+		make_response(r, body, n);
+	}
+	if (*tag) {
+		MHD_add_response_header(r->response, "ETag", tag);
+		MHD_add_response_header(r->response, "Vary", "Accept-Encoding");
+	}
+	return status;
+}
+
 void http_reply(struct http_request *r, int status, const char *content_type, const void *body,
 		size_t n, const char *const *extra_headers)
 {
 	mo_assert(status >= 200 && status <= 599 && (body || n == 0));
 	if (r->answered)
 		return;
-	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"",
-						      MHD_RESPMEM_MUST_COPY);
-	if (!r->response)
-		abort();
+	if (status == 200)
+		status = make_document(r, content_type, body, n);
+	else
+		make_response(r, body, n);
 	r->status = status;
 	r->answered = true;
 	door_leave(r);

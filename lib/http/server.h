@@ -113,7 +113,9 @@ struct http_request *http_find(struct http_server *s, uint64_t id);
 /* Inside the handler: http_find() works from now on. */
 void http_hold(struct http_request *r);
 /* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may
- * be NULL. May be called in the handler or later (the request is held meanwhile). */
+ * be NULL. May be called in the handler or later (the request is held meanwhile). Of status 200 to
+ * a GET it gets a tag, 304 where the client names that one, and gzip where it takes that
+ * (represent.c). */
 void http_reply(struct http_request *r, int status, const char *content_type, const void *body,
 		size_t n, const char *const *extra_headers);
 /* With a body of problem+json. */

@@ -174,11 +174,18 @@ static int element(struct decoder *dec, const struct mo_field *f, struct json_ob
 		   const struct place *p, void *obj)
 {
 	char *s = NULL;
+	double number = MO_NONE_F;
 	int64_t v = MO_NONE;
 	int r;
 
 	if (f->kind == MO_VEC)
 		return object(dec, f->sub, json, p, mo_vec_append(f, obj));
+	if (f->kind == MO_REALS) {
+		r = json ? real(dec, json, p, &number) : 0;
+		if (r == 0)
+			mo_reals_add(AT(double *, obj, f), &COUNT(obj, f), number);
+		return r;
+	}
 	if (f->kind == MO_INTS) {
 		r = !dec->strict && absent(json) ? 0 : integer(dec, json, p, &v);
 		if (r == 0)
@@ -197,7 +204,8 @@ static int list(struct decoder *dec, const struct mo_field *f, struct json_objec
 	size_t n;
 	int r;
 
-	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS);
+	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS ||
+		  f->kind == MO_REALS);
 	if (!json_object_is_type(json, json_type_array))
 		return refuse(dec, p, -EINVAL, "expected a list");
 	n = json_object_array_length(json);
@@ -239,7 +247,8 @@ static int value(struct decoder *dec, const struct mo_field *f, struct json_obje
 		return object(dec, f->sub, json, p, *AT(void *, obj, f));
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return list(dec, f, json, p, obj);
+	case MO_INTS:
+	case MO_REALS: return list(dec, f, json, p, obj);
 	case MO_RAWJSON:
 		*AT(char *, obj, f) = mo_strdup(
 			json_object_to_json_string_ext(json,

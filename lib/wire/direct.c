@@ -152,6 +152,14 @@ static bool element(struct reader *r, const struct mo_field *f, void *obj)
 
 	if (f->kind == MO_VEC)
 		return object(r, f->sub, mo_vec_append(f, obj));
+	if (f->kind == MO_REALS) {
+		double number = MO_NONE_F;
+
+		if (!take_word(r, "null") && !real(r, &number))
+			return false;
+		mo_reals_add(AT(double *, obj, f), &COUNT(obj, f), number);
+		return true;
+	}
 	if (f->kind == MO_INTS) {
 		if (!integer(r, &v))
 			return false;
@@ -168,7 +176,8 @@ static bool list(struct reader *r, const struct mo_field *f, void *obj)
 {
 	size_t max = f->max ? f->max : WIRE_LIST_MAX;
 
-	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS);
+	mo_assert(f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS ||
+		  f->kind == MO_REALS);
 	if (!take(r, '['))
 		return false;
 	if (take(r, ']'))
@@ -201,7 +210,8 @@ static bool value(struct reader *r, const struct mo_field *f, void *obj)
 		return object(r, f->sub, *AT(void *, obj, f));
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return list(r, f, obj);
+	case MO_INTS:
+	case MO_REALS: return list(r, f, obj);
 	case MO_RAWJSON: return false;
 	}
 	return false;

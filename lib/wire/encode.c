@@ -210,6 +210,8 @@ static void list(const struct mo_field *f, const void *obj, struct mo_buf *b)
 			wire_encode(f->sub, mo_vec_element(f, obj, i), b);
 		else if (f->kind == MO_STRS)
 			wire_string((*AT(char **, obj, f))[i], b);
+		else if (f->kind == MO_REALS)
+			real((*AT(double *, obj, f))[i], b);
 		else
 			integer_or_null((*AT(int64_t *, obj, f))[i], b);
 	}
@@ -255,7 +257,8 @@ static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 		break;
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: list(f, obj, b); break;
+	case MO_INTS:
+	case MO_REALS: list(f, obj, b); break;
 	case MO_RAWJSON: raw(*AT(char *, obj, f), b); break;
 	}
 }
@@ -277,7 +280,8 @@ static bool unknown(const struct mo_field *f, const void *obj)
 	case MO_STRUCT: return false;
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: return COUNT(obj, f) == 0;
+	case MO_INTS:
+	case MO_REALS: return COUNT(obj, f) == 0;
 	}
 	return false;
 }

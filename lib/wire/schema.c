@@ -71,14 +71,28 @@ static void object(const struct mo_field *f, struct mo_buf *b)
 	mo_buf_str(b, f->kind == MO_STRUCT || f->omit ? "]" : ",{\"type\":\"null\"}]");
 }
 
+/* The pattern is for texts alone. */
+static void real(bool may_be_null, struct mo_buf *b)
+{
+	mo_buf_printf(b,
+		      "\"type\":[\"number\",\"string\"%s],"
+		      "\"pattern\":\"^(NaN|-?Infinity)$\"",
+		      may_be_null ? ",\"null\"" : "");
+}
+
 static void list(const struct mo_field *f, struct mo_buf *b)
 {
 	mo_buf_str(b, "\"type\":\"array\",\"items\":");
-	if (f->kind == MO_VEC)
-		wire_schema_ref(f->sub, b);
-	else
-		mo_buf_str(b, f->kind == MO_STRS ? "{\"type\":\"string\"}"
-						 : "{\"type\":[\"integer\",\"null\"]}");
+	switch (f->kind) {
+	case MO_VEC: wire_schema_ref(f->sub, b); break;
+	case MO_STRS: mo_buf_str(b, "{\"type\":\"string\"}"); break;
+	case MO_REALS:
+		mo_buf_str(b, "{");
+		real(true, b);
+		mo_buf_str(b, "}");
+		break;
+	default: mo_buf_str(b, "{\"type\":[\"integer\",\"null\"]}");
+	}
 }
 
 static void value(const struct mo_field *f, struct mo_buf *b)
@@ -95,19 +109,15 @@ static void value(const struct mo_field *f, struct mo_buf *b)
 		type(f, "string", b);
 		mo_buf_str(b, ",\"format\":\"date-time\"");
 		break;
-	case MO_REAL: /* the pattern is for texts alone */
-		mo_buf_printf(b,
-			      "\"type\":[\"number\",\"string\"%s],"
-			      "\"pattern\":\"^(NaN|-?Infinity)$\"",
-			      f->omit ? "" : ",\"null\"");
-		break;
+	case MO_REAL: real(!f->omit, b); break;
 	case MO_STR: type(f, "string", b); break;
 	case MO_ENUM: enumeration(f, b); break;
 	case MO_STRUCT:
 	case MO_OPT: object(f, b); break;
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: list(f, b); break;
+	case MO_INTS:
+	case MO_REALS: list(f, b); break;
 	case MO_RAWJSON: mo_buf_str(b, "\"type\":[\"object\",\"null\"]"); break;
 	}
 }

@@ -104,8 +104,8 @@ def openapi():
 
 
 DOCUMENTS = (
-    "Job Rank Sample Checkpoint Report Why Event Node Drift Cluster EnvItem Bind PlanDoc Token "
-    "Submitted".split()
+    "Job Rank Sample Curve Matrix Checkpoint Report Why Event Node Drift Cluster EnvItem Bind "
+    "PlanDoc Token Submitted".split()
 )
 
 

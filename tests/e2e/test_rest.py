@@ -518,7 +518,15 @@ def lists(m):
         "/v1/events?node=../x",
         "/v1/jobs/%s/metrics?after=7" % seen[0],
         "/v1/jobs/%s/metrics?since=x" % seen[0],
+        "/v1/jobs/%s/metrics?points=9" % seen[0],
+        "/v1/jobs/%s/metrics?points=2001" % seen[0],
+        "/v1/jobs/%s/metrics?points=10&names=loss,mood" % seen[0],
+        "/v1/jobs/%s/metrics?points=10&after=7" % seen[0],
+        "/v1/jobs/%s/matrix?metric=mood" % seen[0],
+        "/v1/jobs/%s/matrix?limit=8193" % seen[0],
         "/v1/jobs/%s/env?rank=-1" % seen[0],
+        "/v1/events?progress=%s" % seen[0],
+        "/v1/events?follow=1&progress=7",
     ):
         equal(m.ask("GET", path).status, 400, path)
     for path in (

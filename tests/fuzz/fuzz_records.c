@@ -138,6 +138,10 @@ static void fill(struct bytes *b, const struct mo_desc *d, void *obj, unsigned m
 			for (unsigned k = take(b, most + 1); k > 0; k--)
 				mo_ints_add(p, n, any_int(b));
 			break;
+		case MO_REALS:
+			for (unsigned k = take(b, most + 1); k > 0; k--)
+				mo_reals_add(p, n, (double)any_int(b) / 3);
+			break;
 		case MO_RAWJSON: break;
 		}
 	}

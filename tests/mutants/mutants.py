@@ -2880,6 +2880,48 @@ MUTANTS = [
         "false",
         [unit("dcore", "test_verdict")],
     ),
+    (
+        "a curve does not tell what was in vain",
+        "find_attempts",
+        "end = MO_MIN(end, a->first - 1);",
+        "",
+        [unit("dcore", "test_curve")],
+    ),
+    (
+        "a bucket swallows a loss that is no number",
+        "fold",
+        "if (!isfinite(v) || (isfinite(*most) && (*most == MO_NONE_F || v > *most)))",
+        "if (*most == MO_NONE_F || v > *most)",
+        [unit("dcore", "test_curve")],
+    ),
+    (
+        "ranks are held against all stages",
+        "judge",
+        "end < to && stage_of(j, end) == stage_of(j, at)",
+        "end < to",
+        [unit("dcore", "test_matrix")],
+    ),
+    (
+        "a page of ranks ends within a stage",
+        "page_end",
+        "return at > from ? at : end;",
+        "return end;",
+        [unit("dcore", "test_matrix")],
+    ),
+    (
+        "who has another document gets 304",
+        "represent_tag",
+        'strstr(known, ret + 2)',
+        'strchr(known, 34)',
+        [unit("http", "test_represent")],
+    ),
+    (
+        "progress is told when nothing moved",
+        "feed_progress",
+        "if (f->progress.len == text.len && memcmp(f->progress.data, text.data, text.len) == 0)",
+        "if (false)",
+        [e2e("test_seen.py", "of_a_job_that_does_not_move_it_comes_once")],
+    ),
 ]
 
 

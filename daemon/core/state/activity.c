@@ -65,12 +65,17 @@ static double median(const double *newest)
 	return robust_median(values, ACT_WINDOWS);
 }
 
-void acts_now(const struct rank_acts *a, int64_t now, double *ret)
+double act_now(const struct rank_acts *a, int kind, int64_t now)
 {
 	bool fresh = a->n >= SETTLE + ACT_WINDOWS && now - a->at <= FRESH_US;
 
+	return fresh ? median(a->newest[kind]) : MO_NONE_F;
+}
+
+void acts_now(const struct rank_acts *a, int64_t now, double *ret)
+{
 	for (int k = 0; k < _ACTIVITY_KIND_N; k++)
-		ret[k] = fresh ? median(a->newest[k]) : MO_NONE_F;
+		ret[k] = act_now(a, k, now);
 }
 
 void acts_usual(const struct rank_acts *a, double *ret)

@@ -28,4 +28,6 @@ bool acts_take(struct rank_acts *a, const struct rank_activity *r, bool usual, i
 /* ret[_ACTIVITY_KIND_N]: of the newest windows; nothing is known of a rank that was not heard of
  * for a while. */
 void acts_now(const struct rank_acts *a, int64_t now, double *ret);
+/* One of them. */
+double act_now(const struct rank_acts *a, int kind, int64_t now);
 void acts_usual(const struct rank_acts *a, double *ret);

@@ -144,6 +144,13 @@ int64_t job_recorder_at(const struct state *s, const struct job *j)
 	return b ? b->recorder_at : MO_NONE;
 }
 
+const struct rank_acts *rank_acts_of(const struct state *s, const struct job *j, size_t rank)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? &b->ranks[rank].acts : NULL;
+}
+
 double rank_own_ms(const struct rank_beat *k)
 {
 	double ms[OWN_WINDOW];

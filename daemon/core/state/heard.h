@@ -3,6 +3,7 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
+struct rank_acts;
 struct rank_beat;
 struct step_wait;
 
@@ -38,6 +39,8 @@ const struct rank_recorder *rank_recorder_of(const struct state *s, const struct
 					     size_t rank, int64_t *ret_at);
 /* When that was heard of any rank of the attempt; MO_NONE: never. */
 int64_t job_recorder_at(const struct state *s, const struct job *j);
+/* What it did with processors and GPUs; NULL: nothing is known of it. */
+const struct rank_acts *rank_acts_of(const struct state *s, const struct job *j, size_t rank);
 /* Its own time of a step, the median of its newest; MO_NONE_F: it told of too few. */
 double rank_own_ms(const struct rank_beat *k);
 /* So many times as long as the best that it kept up in this attempt; MO_NONE_F: that is not

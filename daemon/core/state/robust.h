@@ -5,7 +5,7 @@
 
 #define MAD_SIGMA 1.4826 /* of a normal distribution, from its median absolute deviation */
 
-/* Sorts them; n > 0. */
+/* Changes their order; n > 0, none is NaN. In O(n). */
 double robust_median(double *values, size_t n);
 /* The deviation of a normal distribution that spreads as they do; overwrites them. */
 double robust_sigma(double *values, size_t n, double median);

@@ -140,16 +140,16 @@ static const struct mo_field cluster_view_fields[] = {
 };
 const struct mo_desc cluster_view_desc = MO_DESC(cluster_view, cluster_view_fields);
 
-static int64_t shown_iteration(const struct job *j)
+int64_t job_shown_iteration(const struct job *j)
 {
 	if (j->progress.iteration != MO_NONE)
 		return j->progress.iteration;
 	return j->run.resume >= 0 ? j->run.resume : MO_NONE;
 }
 
-static double eta(const struct job *j, int64_t iteration)
+double job_eta_s(const struct job *j)
 {
-	int64_t step = samples_step_us(j);
+	int64_t step = samples_step_us(j), iteration = job_shown_iteration(j);
 
 	if (job_state_final(j->state) || j->spec.recipe.steps == MO_NONE || iteration == MO_NONE ||
 	    step <= 0)
@@ -212,7 +212,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->state = j->state;
 	ret->attempt = j->attempt;
 	ret->restarts = j->restarts;
-	ret->iteration = shown_iteration(j);
+	ret->iteration = job_shown_iteration(j);
 	ret->steps = j->spec.recipe.steps;
 	ret->shown = j->progress.shown;
 	ret->ranks = job_world(j);
@@ -220,7 +220,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->created_at = j->created_at;
 	ret->started_at = j->started_at;
 	ret->ended_at = j->ended_at;
-	ret->eta_s = eta(j, ret->iteration);
+	ret->eta_s = job_eta_s(j);
 	job_waits(s, j, now, ret);
 	if (c) {
 		ret->checkpoint = mo_desc_new(&newest_checkpoint_desc);

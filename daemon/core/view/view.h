@@ -82,4 +82,8 @@ extern const struct mo_desc job_view_desc, cluster_view_desc;
 struct core;
 /* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
+/* The newest that was reported, before that where the attempt began; MO_NONE: neither. */
+int64_t job_shown_iteration(const struct job *j);
+/* Seconds to its last iteration at its newest step times; MO_NONE_F: not known. */
+double job_eta_s(const struct job *j);
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);

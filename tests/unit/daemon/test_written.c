@@ -36,9 +36,12 @@
 #include "daemon/api_sd.h"
 #include "daemon/api_signin.h"
 #include "daemon/api_tokens.h"
+#include "daemon/core/view/curve.h"
+#include "daemon/core/view/matrix.h"
 #include "daemon/core/view/plan_drift.h"
 #include "daemon/core/core.h"
 #include "daemon/core/view/prepare.h"
+#include "daemon/core/view/progress_view.h"
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
 #include "daemon/core/state/interval.h"
@@ -277,6 +280,9 @@ static const struct {
 	D(use_body_desc),
 	D(submitted_view_desc),
 	D(samples_view_desc),
+	D(curve_view_desc),
+	D(matrix_view_desc),
+	D(progress_view_desc),
 	D(events_view_desc),
 	D(explained_view_desc),
 	D(token_view_desc),
@@ -385,6 +391,21 @@ static char *choose_json(enum fill fill)
 
 static void fill_object(const struct mo_desc *d, void *obj, enum fill fill);
 
+static const double reals[] = { NAN,
+				INFINITY,
+				-INFINITY,
+				DBL_MAX,
+				DBL_MIN,
+				5e-324,
+				-5e-324,
+				0.0,
+				-0.0,
+				1e15,
+				0.1,
+				1e300,
+				123456789012345678.0,
+				MO_NONE_F };
+
 static void fill_list(const struct mo_field *f, void *obj, void *p, enum fill fill)
 {
 	size_t *n = (void *)((char *)obj + f->count_offset), want = fill == ABSENT ? 0
@@ -400,6 +421,8 @@ static void fill_list(const struct mo_field *f, void *obj, void *p, enum fill fi
 			mo_strs_add(p, n, text);
 		else if (f->kind == MO_INTS)
 			mo_ints_add(p, n, fill >= EXTREME ? choose_int(f, fill) : MO_NONE);
+		else if (f->kind == MO_REALS)
+			mo_reals_add(p, n, fill >= EXTREME ? PICK(reals) : MO_NONE_F);
 		else
 			fill_object(f->sub, mo_vec_append(f, obj), fill);
 	}
@@ -407,27 +430,14 @@ static void fill_list(const struct mo_field *f, void *obj, void *p, enum fill fi
 
 static void fill_field(const struct mo_field *f, void *obj, enum fill fill)
 {
-	static const double reals[] = { NAN,
-					INFINITY,
-					-INFINITY,
-					DBL_MAX,
-					DBL_MIN,
-					5e-324,
-					-5e-324,
-					0.0,
-					-0.0,
-					1e15,
-					0.1,
-					1e300,
-					123456789012345678.0,
-					MO_NONE_F };
 	const int enums[] = { -1, 0, (int)f->n_names - 1 },
 		  bad_enums[] = { (int)f->n_names, INT_MAX, INT_MIN, -2 };
 	void *p = (char *)obj + f->offset;
 
 	if (f->kind == MO_STRUCT)
 		fill_object(f->sub, p, fill);
-	else if (f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS)
+	else if (f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS ||
+		 f->kind == MO_REALS)
 		fill_list(f, obj, p, fill);
 	else if (f->kind == MO_OPT && fill != ABSENT && (fill == ABSENT_ELEMENTS || any(4)))
 		fill_object(f->sub, *(void **)p = mo_desc_new(f->sub), fill);
@@ -447,7 +457,8 @@ static void fill_field(const struct mo_field *f, void *obj, enum fill fill)
 	case MO_OPT:
 	case MO_VEC:
 	case MO_STRS:
-	case MO_INTS: break;
+	case MO_INTS:
+	case MO_REALS: break;
 	}
 }
 

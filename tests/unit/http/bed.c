@@ -71,7 +71,17 @@ static void on_prompt(void *arg, struct http_request *r)
 	serve(r, '!');
 }
 
+static void on_large(void *arg, struct http_request *r)
+{
+	char text[LARGE];
+
+	memset(text, bed.large ? bed.large : 'a', sizeof(text));
+	http_reply(r, 200, "application/json", text, sizeof(text), NULL);
+}
+
 const struct http_route bed_routes[] = {
+	{ "GET", "/v1/large", ROLE_VIEWER, on_large, 0, false },
+	{ "POST", "/v1/large", ROLE_VIEWER, on_large, 100, false },
 	{ "GET", "/v1/slow", ROLE_VIEWER, on_slow, 0, false },
 	{ "GET", "/open", ROLE_NONE, on_echo, 0, false },
 	{ "GET", "/", ROLE_NONE, on_echo, 0, false },

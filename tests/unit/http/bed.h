@@ -12,6 +12,7 @@
 #define SLOW_NS 6000000 /* CPU time of GET /v1/slow: longer than a pump may take */
 #define TCP "\r\nHost: 127.0.0.1"
 #define AS(role) TCP "\r\nAuthorization: Bearer " role
+#define LARGE 4000
 #define POST "POST /v1/things HTTP/1.1" AS("user")
 #define JSON "\r\nContent-Type: application/json"
 
@@ -24,6 +25,7 @@ struct http_bed {
 	/* what the routes saw */
 	char seen_user[64], seen_body[64], seen_param[64], seen_query[64];
 	enum role seen_role;
+	char large;       /* of which letter /v1/large has LARGE; 0: a */
 	char served[64];  /* by /v1/slow: the first letters of its callers; ! by /v1/prompt */
 	uint64_t held_id; /* of the newest held request or stream */
 	int gone_calls, wrong_calls, holds;

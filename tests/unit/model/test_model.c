@@ -66,7 +66,8 @@ static void check_table(const struct mo_desc *d)
 
 	for (size_t i = 0; i < d->n_fields; i++) {
 		const struct mo_field *f = &d->fields[i];
-		bool list = f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS;
+		bool list = f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS ||
+			    f->kind == MO_REALS;
 
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(d->fields[k].name, f->name);
@@ -92,7 +93,8 @@ static size_t uncovered(const struct mo_desc *d)
 	for (size_t i = 0; i < d->n_fields; i++)
 		covered += field_size(&d->fields[i]) +
 			   (d->fields[i].kind == MO_VEC || d->fields[i].kind == MO_STRS ||
-					    d->fields[i].kind == MO_INTS
+					    d->fields[i].kind == MO_INTS ||
+					    d->fields[i].kind == MO_REALS
 				    ? sizeof(size_t)
 				    : 0);
 	return d->size - covered;

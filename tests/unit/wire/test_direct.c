@@ -26,6 +26,8 @@ static void fill_list(const struct mo_field *f, void *obj, int depth)
 			fill(f->sub, mo_vec_append(f, obj), depth - 1);
 		else if (f->kind == MO_INTS)
 			mo_ints_add(AT(int64_t *, obj, f), n, i * 1000);
+		else if (f->kind == MO_REALS)
+			mo_reals_add(AT(double *, obj, f), n, i ? 0.5 : MO_NONE_F);
 		else
 			mo_strs_add(AT(char **, obj, f), n, "a b");
 	}
@@ -54,7 +56,8 @@ static void fill(const struct mo_desc *d, void *obj, int depth)
 			break;
 		case MO_VEC:
 		case MO_STRS:
-		case MO_INTS: fill_list(f, obj, depth); break;
+		case MO_INTS:
+		case MO_REALS: fill_list(f, obj, depth); break;
 		case MO_RAWJSON: break;
 		}
 	}

@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+"""What a page asks for, of a real cluster: the curve of a run with a restart, its ranks as a
+matrix, progress beside events, and answers that need not travel twice. Usage: test_seen.py
+[TEST...]"""
+import gzip
+import http.client
+import json
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import BUILD, Cluster, Suite, command_recipe, equal, need, wait_until  # noqa: E402
+from schemas import Schemas  # noqa: E402
+
+WORK = tempfile.mkdtemp(prefix="moe-seen-")
+RANK = os.path.join(BUILD, "tests/fake/rank")
+suite = Suite()
+test = suite.test
+
+
+class Seen(Cluster):
+    """A job of 4 ranks that lost one at iteration 30, went on from 20, and trains."""
+
+    def up(self):
+        super().up()
+        status = self.status()
+        self.host = status["tcp_url"].partition("//")[2].strip("/")
+        with open(status["token_file"]) as f:
+            self.token = f.read().strip()
+        self.schemas = Schemas(self.ask("/openapi.json")[2])
+        argv = [RANK, "--steps", "100000", "--step-ms", "40", "--save-every", "20"]
+        self.train = self.submit(
+            command_recipe(
+                "train",
+                argv + ["--exit", "30:134:1"],
+                gpus=4,
+                steps=100000,
+                checkpoint={"dir": os.path.join(WORK, "ckpt"), "every": 20},
+            )
+        )
+        wait_until(
+            lambda: self.job(self.train)["attempt"] == 2
+            and (self.job(self.train)["iteration"] or 0) > 60,
+            60,
+            "the second attempt",
+        )
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, timeout=30)
+
+    def ask(self, path, **headers):
+        """(status, headers, document) of a GET."""
+        c = self.connect()
+        c.request("GET", path, headers={"Authorization": "Bearer " + self.token} | headers)
+        r = c.getresponse()
+        body = r.read()
+        told = {k.lower(): v for k, v in r.getheaders()}
+        if told.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        r.body, r.headers = body, told
+        if r.status < 300 and path != "/openapi.json" and path.startswith("/v1/"):
+            need(not (wrong := self.schemas.check("GET", path, r)[1]), wrong)
+        json_body = told.get("content-type", "").startswith("application/json")
+        return r.status, told, json.loads(body) if body and json_body else body
+
+    def curve(self, query):
+        return self.ask("/v1/jobs/%s/metrics?%s" % (self.train, query))[2]
+
+
+@test
+def a_curve_has_all_attempts(c):
+    v = c.curve("points=10")
+    need(v["decimated"] and 10 <= len(v["iteration"]) <= 14, "buckets: %s" % v["iteration"])
+    equal([a["attempt"] for a in v["attempts"]], [1, 2], "attempts")
+    first = v["attempts"][0]
+    need(first["counted"] == 20 and first["last"] >= 25, "the first attempt: %s" % first)
+    need(20 in v["iteration"], "no bucket has what counts and what does not: %s" % v["iteration"])
+    for s in v["series"]:
+        for k in ("last", "min", "max"):
+            equal(len(s[k]), len(v["iteration"]), "%s of %s" % (k, s["name"]))
+    equal([s["name"] for s in v["series"]][:1], ["loss"], "series")
+    only = c.curve("points=2000&names=step_ms")
+    equal([s["name"] for s in only["series"]], ["step_ms"], "what was asked for")
+    need(not only["decimated"] and "min" not in only["series"][0], "every sample")
+
+
+@test
+def what_is_newer_travels_alone(c):
+    v = c.curve("points=2000&names=loss")
+    place = v["next"]
+    wait_until(lambda: c.curve("points=2000&after=" + place)["iteration"], 20, "newer ones")
+    newer = c.curve("points=2000&names=loss&after=" + place)
+    both = v["iteration"] + newer["iteration"]
+    whole = c.curve("points=2000&names=loss")
+    equal(whole["iteration"][: len(both)], both, "neither gap nor repetition")
+
+
+@test
+def a_matrix_has_every_rank(c):
+    path = "/v1/jobs/%s/matrix" % c.train
+    v = c.ask(path + "?metric=doing")[2]
+    equal(len(v["letters"]), 4, "a letter each")
+    legend = {k["letter"]: k["name"] for k in v["legend"]}
+    need(legend[v["letters"][0]] in ("stepping", "saving"), "what rank 0 does: %s" % v)
+    equal(c.ask(path)[2]["letters"], "rrrr", "states, without a metric")
+    v = c.ask(path + "?metric=iteration")[2]
+    need(v["values"][0] > 20 and v["ranks"] == 4 and v["next"] is None, "iterations: %s" % v)
+    v = c.ask(path + "?metric=state&limit=3")[2]
+    equal((v["letters"], v["next"]), ("rrr", 2), "the first page")
+    equal(c.ask(path + "?metric=state&after=2")[2]["letters"], "r", "the second one")
+
+
+@test
+def progress_comes_beside_events(c):
+    s = c.connect()
+    s.request(
+        "GET",
+        "/v1/events?follow=1&last=1&progress=" + c.train,
+        headers={"Authorization": "Bearer " + c.token},
+    )
+    r, seen, events, kind = s.getresponse(), [], 0, None
+    while len(seen) < 3:
+        key, _, value = r.readline().decode().rstrip("\n").partition(": ")
+        if key == "event":
+            kind = value
+        elif key == "id":
+            events += 1
+            need(kind is None, "progress has no id: it is not resumed")
+        elif key == "data" and kind == "progress":
+            seen.append(json.loads(value))
+        elif not key:
+            kind = None
+    s.close()
+    need(events >= 1, "the event before it came too")
+    equal({(p["job"], p["state"], p["attempt"]) for p in seen}, {(c.train, "running", 2)}, "of it")
+    need(seen[0]["iteration"] < seen[1]["iteration"] < seen[2]["iteration"], "it moves: %s" % seen)
+    equal(seen[2]["sample"]["iteration"], seen[2]["iteration"], "with the newest sample")
+    equal(c.ask("/v1/events?follow=1&progress=7")[0], 400, "no id")
+    equal(c.ask("/v1/events?progress=" + c.train)[0], 400, "without a stream")
+
+
+@test
+def of_a_job_that_does_not_move_it_comes_once(c):
+    job = c.submit(command_recipe("short", ["/bin/true"]))
+    c.wait_state(job, "completed")
+    s = http.client.HTTPConnection(c.host, timeout=2.5)
+    s.request(
+        "GET",
+        "/v1/jobs/%s/events?follow=1&progress=%s" % (job, job),
+        headers={"Authorization": "Bearer " + c.token},
+    )
+    r, seen = s.getresponse(), 0
+    try:
+        while seen < 2 and (line := r.readline()):
+            seen += line.startswith(b"event: progress")
+    except TimeoutError:
+        pass
+    s.close()
+    equal(seen, 1, "of a job that ended")
+
+
+@test
+def what_one_has_does_not_travel(c):
+    for path in ("/", "/app.js", "/v1/nodes/node-1/topology", "/v1/jobs/%s/checkpoints" % c.train):
+        status, told, body = c.ask(path, **{"Accept-Encoding": "gzip"})
+        equal(status, 200, path)
+        if len(body) > 2000 and not isinstance(body, dict):
+            equal(told.get("content-encoding"), "gzip", path)
+            plain = c.ask(path)
+            equal((plain[1].get("content-encoding"), plain[2]), (None, body), "the same, plain")
+    status, told, body = c.ask("/app.js")
+    again = c.ask("/app.js", **{"If-None-Match": told["etag"]})
+    equal((again[0], again[2]), (304, b""), "one has it")
+    equal(c.ask("/app.js", **{"If-None-Match": '"x"'})[0], 200, "another one")
+    path = "/v1/jobs/%s" % c.train
+    tag = c.ask(path)[1]["etag"]
+    wait_until(
+        lambda: c.ask(path, **{"If-None-Match": tag})[0] == 200, 20, "a job that moves has changed"
+    )
+
+
+def main():
+    c = Seen(os.path.join(WORK, "cluster"), nodes=2, gpus_per_node=3)
+    try:
+        c.up()
+        return suite.main(c)
+    finally:
+        c.down(check=False)
+        shutil.rmtree(WORK, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
