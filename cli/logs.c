@@ -12,7 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/log_lines.h"
 #include "cli/options.h"
-#include "cli/rank_words.h"
+#include "cli/ranks_meant.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/wire/parse.h"
@@ -278,7 +278,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((pattern && (r = set_pattern(&l, pattern))) || (r = client_job(cli, args[0], &id)))
 		return r;
 	l.id = id;
-	if ((rank && (r = rank_words(cli, id, rank, &l.ranks))) ||
+	if ((rank && (r = ranks_meant(cli, id, rank, &l.ranks))) ||
 	    (failed && (r = find_failed(&l))))
 		return r;
 	while (!r && !over && !ferror(stdout))

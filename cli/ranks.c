@@ -7,7 +7,7 @@
 #include "cli/client_job.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/rank_words.h"
+#include "cli/ranks_meant.h"
 #include "cli/text.h"
 #include "cli/value.h"
 #include "cli/visible.h"
@@ -109,7 +109,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if ((r = client_job(cli, args[0], &id)) ||
-	    (word && (r = rank_words(cli, id, word, &ranks))) ||
+	    (word && (r = ranks_meant(cli, id, word, &ranks))) ||
 	    (r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id)))
 		return r;
 	if (word)

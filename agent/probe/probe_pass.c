@@ -120,7 +120,7 @@ bool pass_touch(struct probe_pass *l, const char *path)
 
 static int64_t int_of(struct probe_pass *l, const char *path, const char *s)
 {
-	int64_t v = s && !text_no_value(s) ? text_int(s) : MO_NONE;
+	int64_t v = s && !text_no_value(s) ? text_whole(s) : MO_NONE;
 
 	if (!s || v >= 0 || text_no_value(s))
 		return v;

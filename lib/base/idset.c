@@ -9,7 +9,7 @@
 #include "lib/base/buf.h"
 
 #define ID_MAX 131071
-#define ID_DIGITS_MAX 5
+#define ID_DIGITS_MAX 6
 
 void mo_idset_done(struct mo_idset *s)
 {

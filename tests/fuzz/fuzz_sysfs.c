@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		free(texts[i](s));
 	free(text_key(s, "ue"));
 	free(text_option(s, "iommu"));
-	(void)text_int(s);
+	(void)text_whole(s);
 	(void)text_key_int(s, "ue");
 	(void)text_leading(s);
 	(void)text_dpm_mhz(s);

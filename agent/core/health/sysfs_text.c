@@ -103,7 +103,7 @@ bool text_no_value(const char *s)
 	return line && mo_starts_with(line, "Unknown ");
 }
 
-int64_t text_int(const char *s)
+int64_t text_whole(const char *s)
 {
 	const char *end;
 
@@ -333,7 +333,7 @@ bool text_ras_counts(const char *s, int64_t ret[static RAS_KINDS])
 
 	for (size_t i = 0; i < RAS_KINDS; i++) {
 		_cleanup_(mo_freep) char *count = text_key(s, ras_kinds[i]);
-		ret[i] = count ? text_int(count) : MO_NONE;
+		ret[i] = count ? text_whole(count) : MO_NONE;
 		if (count && ret[i] < 0)
 			return false;
 		n += count != NULL;

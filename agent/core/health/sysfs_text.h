@@ -9,7 +9,7 @@
 
 /* Whole text as one number (blanks around it allowed), decimal or 0x hexadecimal; a number above
  * INT64_MAX is unknown. */
-int64_t text_int(const char *s);
+int64_t text_whole(const char *s);
 /* Number behind `key` in lines "key value" or "key: value" ("MemFree:  716800 kB", "ue: 2",
  * "location_id 7680", "TOTAL_ERR_COR 12"). */
 int64_t text_key_int(const char *s, const char *key);

@@ -16,13 +16,13 @@ static void is_text(char *got, const char *expected)
 
 static void numbers(void **state)
 {
-	assert_int_equal(text_int("16\n"), 16);
-	assert_int_equal(text_int("-1\n"), -1);
-	assert_int_equal(text_int(" 0x74a1\n"), 0x74a1);
-	assert_int_equal(text_int("0xffffffffffffffff\n"), MO_NONE);
-	assert_int_equal(text_int(""), MO_NONE);
-	assert_int_equal(text_int("16 lanes"), MO_NONE);
-	assert_int_equal(text_int("0x"), MO_NONE);
+	assert_int_equal(text_whole("16\n"), 16);
+	assert_int_equal(text_whole("-1\n"), -1);
+	assert_int_equal(text_whole(" 0x74a1\n"), 0x74a1);
+	assert_int_equal(text_whole("0xffffffffffffffff\n"), MO_NONE);
+	assert_int_equal(text_whole(""), MO_NONE);
+	assert_int_equal(text_whole("16 lanes"), MO_NONE);
+	assert_int_equal(text_whole("0x"), MO_NONE);
 	assert_true(text_leading("32.0 GT/s PCIe\n") == 32);
 	assert_true(text_leading("2.5 GT/s PCIe\n") == 2.5);
 	assert_true(text_leading("400 Gb/sec (4X NDR)\n") == 400);

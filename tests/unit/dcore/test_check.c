@@ -288,6 +288,7 @@ static void spare_of(struct core *c, int64_t id, int64_t spares)
 {
 	job(c, id)->spec.recipe.spares = spares;
 	c->owned.nodes[0]->spare.job = id;
+	c->n_spares = 1;
 }
 
 static void spare_unasked(struct core *c)

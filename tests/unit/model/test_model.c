@@ -215,7 +215,7 @@ static void test_documented(void **state)
 		   "phase attempt");
 	check_keys(&rank_view_desc,
 		   "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note "
-		   "iteration step_ms coords exit gpu_note doing");
+		   "iteration step_ms coords exit gpu_note doing own_times");
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at "

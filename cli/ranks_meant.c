@@ -1,5 +1,5 @@
-/* See rank_words.h. */
-#include "cli/rank_words.h"
+/* See ranks_meant.h. */
+#include "cli/ranks_meant.h"
 
 #include <string.h>
 
@@ -45,7 +45,7 @@ static bool is_there(struct json_object *rank, const int64_t place[AXES])
 	return coords != NULL;
 }
 
-int rank_words(struct cli *cli, const char *job, const char *word, struct mo_idset *ret)
+int ranks_meant(struct cli *cli, const char *job, const char *word, struct mo_idset *ret)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int64_t place[AXES];
