@@ -376,13 +376,8 @@ const struct api_route api_routes[] = {
 	  "What a recipe may say, as JSON Schema (draft 7), for editors.",
 	  "page" },
 	{ { "GET", "/", ROLE_NONE, api_web, 0, false }, "The dashboard.", "page" },
-	{ { "GET", "/draw.js", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/app.js", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/style.css", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 	{ { "GET", "/favicon.svg", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
-	{ { "GET", "/uPlot.iife.min.js", ROLE_NONE, api_web, 0, false },
-	  "Dashboard file.",
-	  "page" },
-	{ { "GET", "/uPlot.min.css", ROLE_NONE, api_web, 0, false }, "Dashboard file.", "page" },
 };
 const size_t n_api_routes = ELEMENTSOF(api_routes);

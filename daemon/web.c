@@ -8,34 +8,36 @@ static const char csp[] = "Content-Security-Policy: default-src 'none'; script-s
 			  "style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action "
 			  "'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/* The bytes of daemon/web/NAME as they are, behind a comment that holds the licence where there
- * is one; the Makefile knows that this file depends on them. */
-#define EMBED_AFTER(before, symbol, name) \
+/* Bytes of files in daemon/web one behind the other, as they are; the Makefile knows that this file
+ * depends on them. */
+#define EMBED(symbol, files) \
 	extern const char symbol##_begin[], symbol##_end[]; \
-	__asm__(".pushsection .rodata\n" #symbol "_begin: " before ".incbin \"daemon/web/" name \
-		"\"\n" #symbol "_end: .byte 0\n.popsection\n")
-#define EMBED(symbol, name) EMBED_AFTER("", symbol, name)
+	__asm__(".pushsection .rodata\n" #symbol "_begin: " files #symbol \
+		"_end: .byte 0\n.popsection\n")
 #define LICENCE ".ascii \"/*\\n\"\n.incbin \"daemon/web/uPlot.LICENSE\"\n.ascii \"*/\\n\"\n"
 
-EMBED(web_index_html, "index.html");
-EMBED(web_draw_js, "draw.js");
-EMBED(web_app_js, "app.js");
-EMBED(web_style_css, "style.css");
-EMBED(web_favicon_svg, "favicon.svg");
-EMBED_AFTER(LICENCE, web_uplot_js, "uPlot.iife.min.js");
-EMBED_AFTER(LICENCE, web_uplot_css, "uPlot.min.css");
+#define FILE(name) ".incbin \"daemon/web/" name "\"\n"
+
+/* A script and a style sheet, so that a first visit is four requests; uPlot's are behind ours. */
+#define SCRIPTS \
+	FILE("words.js") \
+	FILE("rest.js") \
+	FILE("tables.js") \
+	FILE("job.js") \
+	FILE("events.js") \
+	FILE("curve.js") FILE("matrix.js") FILE("app.js") LICENCE FILE("uPlot.iife.min.js")
+EMBED(web_index_html, FILE("index.html"));
+EMBED(web_app_js, SCRIPTS);
+EMBED(web_style_css, FILE("style.css") LICENCE FILE("uPlot.min.css"));
+EMBED(web_favicon_svg, FILE("favicon.svg"));
 
 static const struct {
 	const char *path, *type, *begin, *end;
 } files[] = {
 	{ "/", "text/html; charset=utf-8", web_index_html_begin, web_index_html_end },
-	{ "/draw.js", "text/javascript; charset=utf-8", web_draw_js_begin, web_draw_js_end },
 	{ "/app.js", "text/javascript; charset=utf-8", web_app_js_begin, web_app_js_end },
 	{ "/style.css", "text/css; charset=utf-8", web_style_css_begin, web_style_css_end },
 	{ "/favicon.svg", "image/svg+xml", web_favicon_svg_begin, web_favicon_svg_end },
-	{ "/uPlot.iife.min.js", "text/javascript; charset=utf-8", web_uplot_js_begin,
-	  web_uplot_js_end },
-	{ "/uPlot.min.css", "text/css; charset=utf-8", web_uplot_css_begin, web_uplot_css_end },
 };
 
 void api_web(void *arg, struct http_request *r)

@@ -1,14 +1,12 @@
-/* The dashboard: one page, REST documents as they are, one event stream. Here documents are asked
- * for, and jobs, streams and signing in are followed; draw.js, which is loaded before, draws them.
- * A refresh runs every 2 s and soon after an event, never two at once. Server data only ever
- * becomes text (textContent), never markup. */
+/* The dashboard: one page, REST documents as they are, one event stream. Here is who is signed in,
+ * which job is looked at, which topics (rest.js) there are and which events touch them; what is
+ * drawn of them is in the other files. The stream drives the page: what an event may have changed
+ * is asked for again, progress of the job comes with the stream, and nothing happens while the page
+ * is hidden. Server data only ever becomes text (textContent), never markup. */
 'use strict';
 
-const POLL_MS = 2000,
-  SOON_MS = 250,
-  ANSWER_MS = 10000,
-  STALE_MS = 6000,
-  EVENTS_KEPT = 200;
+const STALE_MS = 45000,
+  BROKEN_MS = 6000;
 /* What runs comes first, then what waits, then what is over; of each the newest, and what is not
  * shown is counted. */
 const KINDS = [
@@ -18,238 +16,264 @@ const KINDS = [
 ];
 const RANKS = 256,
   NODES = 1000,
-  SAMPLES = 1000,
   CHECKPOINTS = 1000;
 const state = {
   job: null,
-  charts: {},
-  charted: null,
-  lastSeq: 0,
-  events: 0,
-  lastData: 0,
-  failed: null,
-  refreshing: false,
-  again: false,
-  timer: null,
+  doc: null, // of that job
+  jobs: new Map(),
   stream: null,
+  followed: null,
+  broken: 0,
   signedOut: false,
 };
-class HttpError extends Error {
-  constructor(path, status) {
-    super(`${path}: HTTP ${status}`);
-    this.status = status;
-  }
-}
-
-async function get(path) {
-  const r = await fetch(path, {
-    credentials: 'same-origin',
-    headers: { Accept: 'application/json' },
-    signal: AbortSignal.timeout(ANSWER_MS),
-  });
-  if (!r.ok) throw new HttpError(path, r.status);
-  return r.json();
-}
 
 function signedOut(on) {
-  state.signedOut = on;
+  state.signedOut = loading.stopped = on;
   $('login').hidden = !on;
   document.body.classList.toggle('signed-out', on);
 }
 
-async function drawJob(id) {
-  const base = '/v1/jobs/' + encodeURIComponent(id);
-  const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([
-    get(base),
-    get(base + '/why'),
-    get(base + `/metrics?limit=${SAMPLES}&last=1`),
-    get(base + `/ranks?limit=${RANKS}`),
-    get(base + `/checkpoints?limit=${CHECKPOINTS}&last=1`),
-    get(base + '/report'),
-  ]);
-  if (id !== state.job) return;
-  $('job').hidden = false;
-  setText('job-title', `${job.id} ${job.name}`);
-  setText(
-    'job-line',
-    `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}` +
-      `${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
-      (job.tokens_per_s_per_gpu === null
-        ? ''
-        : `${number(job.tokens_per_s_per_gpu)} tokens/s/GPU, `) +
-      (job.mfu === null ? '' : `MFU ${number(job.mfu * 100, 1)} %, `) +
-      (job.nodes.length
-        ? `on ${job.nodes.slice(0, 8).join(' ')}` +
-          (job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : '')
-        : 'on no node'),
-  );
-  drawPlan(job.plan);
-  drawWhy(job, why);
-  drawCharts(job, metrics.items, metrics.earlier);
-  drawLedger(report);
-  fill(
-    'ranks',
-    ranks.items.map((r) => [
-      r.rank,
-      [
-        [r.rank, 'num'],
-        [r.node],
-        [r.pid, 'num'],
-        shown(r.state),
-        [number(r.iteration), 'num'],
-        [number(r.step_ms, 1), 'num'],
-        [r.cpus, 'wrap'],
-        bound(r),
-      ],
-    ]),
-  );
-  more(
-    'ranks-more',
-    job.ranks > ranks.items.length && ranks.next
-      ? `${number(job.ranks - ranks.items.length)} more ranks are not shown ` +
-          `(moectl ranks ${job.id})`
-      : '',
-  );
-  more(
-    'checkpoints-more',
-    checkpoints.earlier > 0
-      ? `${number(checkpoints.earlier)} earlier checkpoints are not shown ` +
-          `(moectl checkpoints ${job.id})`
-      : '',
-  );
-  fill(
-    'checkpoints',
-    checkpoints.items
-      .slice()
-      .reverse()
-      .map((c) => [
-        c.iteration,
-        [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']],
-      ]),
-  );
-}
-
-async function refreshOnce() {
-  const [cluster, nodes, events, ...kinds] = await Promise.all([
+async function loadJobs() {
+  const [cluster, ...kinds] = await Promise.all([
     get('/v1/cluster'),
-    get(`/v1/nodes?limit=${NODES}`),
-    get('/v1/events?last=1'),
     ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`)),
   ]);
-  signedOut(false);
-  state.events = events.items.length + events.earlier;
-  countEvents();
+  const items = kinds.flatMap((k) => k.items.slice().reverse()),
+    before = state.job;
+  state.jobs = new Map(items.map((j) => [j.id, j]));
   drawCluster(cluster);
-  drawJobs(
-    kinds.flatMap((k) => k.items.slice().reverse()),
-    cluster.jobs,
-  );
+  drawJobs(items, cluster.jobs);
+  topics.running.at = Date.now() + topics.running.every;
+  if (state.job !== before) jobDue();
+  else if (state.job) follow();
+}
+
+/* Of running jobs the list has what moves. */
+async function loadRunning() {
+  const { items } = await get(`/v1/jobs?state=${KINDS[0][0]}&limit=${KINDS[0][1]}&last=1`);
+  if (items.length !== [...state.jobs.values()].filter((j) => KINDS[0][0].includes(j.state)).length)
+    return due('jobs');
+  for (const j of items) drawMoving(j);
+}
+
+async function loadNodes() {
+  const [nodes, cluster] = await Promise.all([get(`/v1/nodes?limit=${NODES}`), get('/v1/cluster')]);
+  drawCluster(cluster);
   drawNodes(nodes.items, cluster.nodes);
-  if (state.job) {
-    await drawJob(state.job).catch((e) => {
-      if (e.status !== 404) throw e;
-      state.job = null;
-      $('job').hidden = true;
-    });
-  }
-  if (!state.stream) follow();
 }
 
-async function refresh() {
-  if (state.refreshing) {
-    state.again = true;
-    return;
-  }
-  clearTimeout(state.timer);
-  state.timer = null;
-  state.refreshing = true;
-  state.again = false;
-  try {
-    await refreshOnce();
-    state.failed = null;
-    state.lastData = Date.now();
-  } catch (e) {
-    if (e.status === 401) signedOut(true);
-    else
-      state.failed = e.status
-        ? e.message
-        : e.name === 'TimeoutError'
-          ? 'too slow'
-          : 'no connection';
-  }
-  state.refreshing = false;
-  age();
-  if (state.again) soon(SOON_MS);
-}
-
-function soon(ms) {
-  if (!state.timer) state.timer = setTimeout(refresh, ms);
-}
-
-/* The stream begins with the newest ones, and the list keeps as many as fit. */
-function countEvents() {
-  const shown = $('events').childElementCount,
-    n = shown ? state.events - shown : 0;
-  more('events-more', n > 0 ? `${number(n)} earlier events are not shown (moectl events)` : '');
-}
-
-function addEvent(e) {
-  if (e.seq <= state.lastSeq && e.type !== 'events.gone') return;
-  state.lastSeq = Math.max(state.lastSeq, e.seq);
-  state.events++;
-  const li = document.createElement('li'),
-    t = document.createElement('time'),
-    type = document.createElement('b'),
-    list = $('events');
-  li.dataset.seq = e.seq;
-  t.dateTime = t.title = e.time;
-  t.textContent = clock(e.time);
-  type.textContent = e.type;
-  li.append(
-    t,
-    ' ',
-    type,
-    `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}` +
-      `${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`,
-  );
-  list.prepend(li);
-  while (list.childElementCount > EVENTS_KEPT) list.lastElementChild.remove();
+async function loadCount() {
+  const events = await get('/v1/events?last=1', false);
+  log.total = events.items.length + events.earlier;
+  log.asOf = events.items.length ? events.items[0].seq : 0;
   countEvents();
-  soon(SOON_MS);
+}
+
+/* fn(job, base): draws something of the job that is looked at. */
+async function ofJob(fn) {
+  const id = state.job,
+    base = '/v1/jobs/' + encodeURIComponent(id);
+  if (!id) return;
+  try {
+    const job = await get(base);
+    if (id !== state.job) return;
+    state.doc = job;
+    await fn(job, base);
+  } catch (e) {
+    if (e.status !== 404) throw e;
+    if (id !== state.job) return;
+    state.job = state.doc = null;
+    $('job').hidden = true;
+  }
+}
+
+const mine = (job) => job.id === state.job;
+
+async function loadJob(job, base) {
+  const [why, report] = await Promise.all([get(base + '/why'), get(base + '/report')]);
+  if (!mine(job)) return;
+  $('job').hidden = false;
+  setText('job-title', `${job.id} ${job.name}`);
+  drawJobLine(job);
+  drawPlan(job.plan);
+  drawWhy(job, why);
+  drawLedger(report);
+}
+
+async function loadRanks(job, base) {
+  const ranks = await get(base + `/ranks?limit=${RANKS}`);
+  if (mine(job)) drawRanks(job, ranks);
+}
+
+async function loadCheckpoints(job, base) {
+  const checkpoints = await get(base + `/checkpoints?limit=${CHECKPOINTS}&last=1`);
+  if (!mine(job)) return;
+  drawCheckpoints(job, checkpoints);
+  curve.saved = checkpoints.items.map((c) => c.iteration);
+}
+
+topic('jobs', 300, loadJobs);
+topic('running', 30, loadRunning);
+topic('nodes', 120, loadNodes);
+topic('count', 3600, loadCount, true);
+topic('job', 120, () => ofJob(loadJob));
+topic('ranks', 120, () => ofJob(loadRanks));
+topic('checkpoints', 120, () => ofJob(loadCheckpoints));
+topic('curve', 60, () =>
+  ofJob(async (job) => {
+    await loadCurve(job);
+    if (mine(job)) drawCurves(job);
+  }),
+);
+topic('matrix', 120, () =>
+  ofJob(async (job) => {
+    await loadMatrix(job);
+    if (mine(job)) drawMatrix();
+  }),
+);
+
+function jobDue() {
+  for (const name of ['job', 'ranks', 'checkpoints', 'curve', 'matrix']) topics[name].at = 0;
+  follow();
+  plan();
+}
+
+loading.after = (failed) => {
+  if (!failed) signedOut(false);
+  else if (failed.status === 401) signedOut(true);
+  if (!failed) follow();
+  age();
+};
+
+/* Which topics an event touches. */
+function touch(e) {
+  const [noun] = e.type.split('.');
+  if (e.type === 'events.gone' || noun === 'controller') return dueAll();
+  if (noun === 'job') due('jobs');
+  if (e.job === state.job) {
+    if (noun === 'checkpoint') due('checkpoints');
+    else due('job', 'ranks', 'matrix');
+    if (noun === 'job') due('curve');
+  }
+  if (e.node && noun !== 'rank' && noun !== 'checkpoint') due('nodes');
+}
+
+/* What the stream tells of the job that is looked at, or a list of one that runs. */
+function drawMoving(j) {
+  const row = state.jobs.get(j.id);
+  if (!row) return;
+  Object.assign(row, j);
+  const tr = document.querySelector(`#jobs tr[data-key="${j.id}"]`);
+  if (tr) jobCells(row).forEach((c, k) => put(tr.cells[1 + k], c));
+}
+
+function onProgress(p) {
+  const job = state.doc;
+  if (!job || p.job !== state.job) return;
+  if (p.state !== job.state || p.attempt !== job.attempt) due('jobs', 'job', 'ranks', 'curve');
+  const s = p.sample || {},
+    known = (name) => s[name] ?? job[name];
+  Object.assign(job, {
+    iteration: p.iteration,
+    eta_s: p.eta_s,
+    loss: known('loss'),
+    tokens_per_s_per_gpu: known('tokens_per_s_per_gpu'),
+    mfu: known('mfu'),
+  });
+  drawMoving(job);
+  drawJobLine(job);
+  if (!p.sample) return;
+  addSample(p.job, p.sample);
+  if (curve.doc && curve.job === p.job) drawCurves(job);
 }
 
 /* One stream. The browser connects again by itself after a cut and says the last event it saw; an
- * answer that is no stream ends it, and the next refresh opens another. */
+ * answer that is no stream ends it, and the next load opens another. */
 function follow() {
-  state.stream = new EventSource('/v1/events?follow=1&last=100');
-  state.stream.onmessage = (m) => addEvent(JSON.parse(m.data));
-  state.stream.onerror = () => {
-    if (state.stream && state.stream.readyState === EventSource.CLOSED) state.stream = null;
+  if (document.hidden || state.signedOut) return;
+  if (state.stream && state.followed === state.job) return;
+  unfollow();
+  const from = log.lastSeq ? `after=${log.lastSeq}` : 'last=100',
+    stream = new EventSource(
+      `/v1/events?follow=1&${from}` + (state.job ? `&progress=${state.job}` : ''),
+    );
+  state.stream = stream;
+  state.followed = state.job;
+  stream.onopen = () => {
+    if (state.broken) dueAll(); // what happened meanwhile is not only events
+    state.broken = 0;
+    loading.lastData = Date.now();
+  };
+  stream.onmessage = (m) => {
+    const e = JSON.parse(m.data);
+    loading.lastData = Date.now();
+    if (!addEvent(e)) return;
+    countEvents();
+    if (e.seq > log.asOf) touch(e);
+  };
+  stream.addEventListener('progress', (m) => {
+    loading.lastData = Date.now();
+    onProgress(JSON.parse(m.data));
+  });
+  stream.onerror = () => {
+    if (state.stream !== stream) return;
+    if (!state.broken) state.broken = Date.now();
+    if (stream.readyState === EventSource.CLOSED) state.stream = null;
+    due('running');
   };
 }
 
+function unfollow() {
+  if (state.stream) state.stream.close();
+  state.stream = null;
+}
+
 function age() {
-  const ms = Date.now() - state.lastData,
+  const now = Date.now(),
+    ms = now - loading.lastData,
+    failed = loading.failed,
     bad =
-      !state.signedOut && (state.failed || (state.lastData && ms > STALE_MS && !document.hidden));
+      !state.signedOut &&
+      !document.hidden &&
+      (failed ||
+        (state.broken && now - state.broken > BROKEN_MS) ||
+        (loading.lastData && ms > STALE_MS));
   setText(
     'fresh',
     state.signedOut
       ? 'not signed in'
-      : state.lastData
+      : loading.lastData
         ? `data ${Math.floor(ms / 1000)} s old`
         : 'connecting',
   );
   $('banner').hidden = !bad;
   if (!bad) return;
-  const how = state.failed ? ` (${state.failed})` : '',
-    since = state.lastData
-      ? ` since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; what you see is old`
+  const how = !failed
+      ? ''
+      : failed.status
+        ? ` (${failed.message})`
+        : ` (${failed.name === 'TimeoutError' ? 'too slow' : 'no connection'})`,
+    since = loading.lastData
+      ? ` since ${new Date(loading.lastData).toLocaleTimeString('en-GB')}; what you see is old`
       : '';
   setText(
     'banner',
     `The controller does not answer${how}${since}. Trying again; jobs keep training meanwhile.`,
   );
+}
+
+function select(id) {
+  state.job = id;
+  state.doc = null;
+  history.replaceState(null, '', '#' + id);
+  for (const tr of $('jobs').tBodies[0].rows)
+    tr.setAttribute('aria-selected', String(tr.dataset.key === id));
+  jobDue();
+}
+
+function start() {
+  signedOut(false);
+  dueAll();
 }
 
 /* A link of `moectl local up`: its code is good once and leaves the address at once. */
@@ -283,34 +307,39 @@ $('login-form').addEventListener('submit', async (ev) => {
     $('login-error').textContent = r.ok
       ? ''
       : 'This token is not valid. Ask for one made with: moectl token create --role viewer';
-    if (r.ok) refresh();
+    if (r.ok) start();
   } catch (e) {
     $('login-error').textContent = 'The controller does not answer.';
   }
 });
+$('curve-other').addEventListener('change', () => due('curve'));
+$('curve-log').addEventListener('change', () => state.doc && drawCurves(state.doc));
+$('matrix-metric').addEventListener('change', () => due('matrix'));
+$('matrix').addEventListener('pointermove', pointAt);
+
+function redraw() {
+  dropPlots();
+  if (state.doc && curve.job === state.job) drawCurves(state.doc);
+  if (heat.job === state.job) drawMatrix();
+}
+
+let resized = null;
+window.addEventListener('resize', () => {
+  clearTimeout(resized);
+  resized = setTimeout(redraw, SOON_MS);
+});
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
 window.addEventListener('hashchange', () => {
   if (location.hash.startsWith('#sign-in=')) {
-    signInByLink().then(refresh);
+    signInByLink().then(start);
     return;
   }
   const m = location.hash.match(/^#(j-\d+)$/);
-  if (m) {
-    state.job = m[1];
-    refresh();
-  }
-});
-window.addEventListener('resize', () => soon(SOON_MS));
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
-  dropCharts();
-  refresh();
+  if (m) select(m[1]);
 });
 document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) refresh();
+  if (document.hidden) return unfollow();
+  dueAll();
 });
 setInterval(age, 1000);
-signInByLink().then(() => {
-  setInterval(() => {
-    if (!document.hidden && !state.signedOut) refresh();
-  }, POLL_MS);
-  refresh();
-});
+signInByLink().then(start);

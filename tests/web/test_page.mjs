@@ -68,6 +68,25 @@ function watch(page) {
 const text = (page, selector) => page.locator(selector).innerText();
 const until = (page, fn, arg) => page.waitForFunction(fn, arg, { timeout: WAIT, polling: 100 });
 
+/* What the server answers, changed; without its tag, so that the page does not keep it. */
+async function alter(page, pattern, change) {
+  await page.route(pattern, async (route) => {
+    const headers = { ...route.request().headers() };
+    delete headers['if-none-match'];
+    const r = await route.fetch({ headers });
+    await route.fulfill({
+      status: r.status(),
+      headers: { 'content-type': 'application/json' },
+      json: await change(await r.json(), route.request().url()),
+    });
+  });
+}
+
+/* The page loads all again, as it does when it comes into view. */
+async function reload(page) {
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+}
+
 /* Pixels of a chart's canvas that are not transparent, and how many of them are in the line's
  * colour. */
 function pixels(page, id) {
@@ -272,6 +291,7 @@ async function live(page) {
       T.jobs.markup,
     );
     await until(page, () => document.body.textContent.includes('<img src=x onerror='));
+    await until(page, () => !document.getElementById('job-evidence-box').hidden);
     need(
       await page.evaluate(() => !window.harmed && !document.querySelector('main img')),
       'markup became an element',
@@ -327,9 +347,7 @@ async function looks(page) {
 /* Long as on a real node: the CPUs of a rank, and why it is not bound as it should be; a loss that
  * is no number. */
 async function wide(page) {
-  await page.route('**/v1/jobs/*/ranks*', async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
+  await alter(page, '**/v1/jobs/*/ranks*', (doc) => {
     for (const k of doc.items)
       Object.assign(k, {
         node: 'mi355x-rack07-node12',
@@ -337,13 +355,11 @@ async function wide(page) {
         bind_verified: false,
         bind_note: '3 of 91 threads run on CPUs 12-23, which are not those of its GPU',
       });
-    await route.fulfill({ response: r, json: doc });
+    return doc;
   });
-  await page.route('**/v1/jobs?*', async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
+  await alter(page, '**/v1/jobs?*', (doc) => {
     for (const j of doc.items) if (j.id === T.jobs.train) j.loss = 'NaN';
-    await route.fulfill({ response: r, json: doc });
+    return doc;
   });
   const plan = {
     text: 'step 8.04 s, memory 232.3 GB planned; set against the run after 50 steady steps',
@@ -361,11 +377,8 @@ async function wide(page) {
       schedule: 'interleaved',
     },
   };
-  await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
-    await route.fulfill({ response: r, json: { ...doc, plan } });
-  });
+  await alter(page, `**/v1/jobs/${T.jobs.train}`, (doc) => ({ ...doc, plan }));
+  await reload(page);
   await check('a plan is shown: what was chosen and what is promised', () =>
     until(page, () =>
       document
@@ -410,54 +423,36 @@ async function crowd(page) {
   await page.evaluate((id) => {
     location.hash = id;
   }, T.jobs.train);
-  await page.route('**/v1/jobs?state=queued*', async (route) => {
-    const r = await route.fetch(),
-      job = await (
-        await fetch(`${T.url}/v1/jobs/${T.jobs.train}`, {
-          headers: { Authorization: 'Bearer ' + T.token },
-        })
-      ).json();
-    await route.fulfill({
-      response: r,
-      json: {
-        items: Array.from({ length: 200 }, (_, i) => ({
-          ...job,
-          id: `j-${5000 + i}`,
-          name: 'crowd',
-          state: 'queued',
-          loss: null,
-        })),
-        next: null,
-      },
-    });
-  });
-  await page.route('**/v1/cluster', async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
+  const job = await (
+    await fetch(`${T.url}/v1/jobs/${T.jobs.train}`, {
+      headers: { Authorization: 'Bearer ' + T.token },
+    })
+  ).json();
+  await alter(page, '**/v1/jobs?state=queued*', () => ({
+    items: Array.from({ length: 200 }, (_, i) => ({
+      ...job,
+      id: `j-${5000 + i}`,
+      name: 'crowd',
+      state: 'queued',
+      loss: null,
+    })),
+    next: null,
+  }));
+  await alter(page, '**/v1/cluster', (doc) => {
     doc.jobs.queued = 1234;
     doc.nodes.up = 12500;
-    await route.fulfill({ response: r, json: doc });
+    return doc;
   });
-  await page.route('**/v1/jobs/*/ranks*', async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
-    await route.fulfill({ response: r, json: { ...doc, next: '3' } });
-  });
-  await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => {
-    const r = await route.fetch(),
-      doc = await r.json();
-    await route.fulfill({ response: r, json: { ...doc, ranks: 1024 } });
-  });
+  await alter(page, '**/v1/jobs/*/ranks*', (doc) => ({ ...doc, next: '3' }));
+  await alter(page, `**/v1/jobs/${T.jobs.train}`, (doc) => ({ ...doc, ranks: 1024 }));
   for (const path of [
     `**/v1/jobs/${T.jobs.train}/metrics*`,
     `**/v1/jobs/${T.jobs.train}/checkpoints*`,
     '**/v1/events?last=1',
   ])
-    await page.route(path, async (route) => {
-      const r = await route.fetch(),
-        doc = await r.json();
-      await route.fulfill({ response: r, json: { ...doc, earlier: 4321 } });
-    });
+    await alter(page, path, (doc) => ({ ...doc, earlier: 4321 }));
+  await page.evaluate(() => dropCurves()); // so that the whole of it is asked for
+  await reload(page);
   await check('a running job stands above 200 newer ones that wait', () =>
     until(
       page,
@@ -498,7 +493,7 @@ async function crowd(page) {
     until(
       page,
       () =>
-        /; 4,321 earlier ones are not shown/.test(
+        /4,321 iterations of earlier attempts are not shown/.test(
           document.getElementById('charts-more').innerText,
         ) &&
         document
@@ -511,40 +506,77 @@ async function crowd(page) {
   );
   await shoot(page, '2-crowd');
   await page.unrouteAll({ behavior: 'wait' });
+  await page.evaluate(() => dropCurves());
+  await reload(page);
   await check('without more nothing is said of it', () =>
     until(page, () =>
-      ['jobs-more', 'ranks-more', 'nodes-more', 'checkpoints-more', 'charts-more'].every(
+      ['jobs-more', 'ranks-more', 'nodes-more', 'checkpoints-more'].every(
         (id) => document.getElementById(id).hidden,
-      ),
+      ) && !/earlier/.test(document.getElementById('charts-more').textContent),
     ),
   );
 }
 
 /* What a chart shows is of this job and of the attempt that runs. */
 async function charts(page) {
-  const sample = (attempt, iteration, loss) => ({ attempt, iteration, loss, step_ms: 40 });
-  const serve = async (job, items) => {
+  const series = (n) => [
+    { name: 'loss', last: Array.from({ length: n }, (_, i) => 5 - i / 50) },
+    { name: 'step_ms', last: Array(n).fill(40) },
+  ];
+  const document_ = (attempts, iteration) => ({
+    decimated: false,
+    attempts,
+    iteration,
+    count: iteration.map(() => 1),
+    series: iteration.length ? series(iteration.length) : [],
+    next: '9.999999', // no sample is newer than this
+    earlier: 0,
+    left_out: 0,
+  });
+  const upTo = (n, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i);
+  const serve = async (job, doc) => {
     await page.unrouteAll({ behavior: 'wait' });
-    await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => {
-      const r = await route.fetch();
-      await route.fulfill({ response: r, json: { ...(await r.json()), ...job } });
-    });
-    await page.route(`**/v1/jobs/${T.jobs.train}/metrics*`, async (route) => {
-      const r = await route.fetch();
-      await route.fulfill({ response: r, json: { items, next: null } });
-    });
+    await alter(page, `**/v1/jobs/${T.jobs.train}`, (was) => ({ ...was, ...job }));
+    await alter(page, `**/v1/jobs/${T.jobs.train}/metrics*`, (was, url) =>
+      url.includes('after=')
+        ? document_(
+            doc.attempts.map((a) => ({ ...a, at: null })),
+            [],
+          )
+        : doc,
+    );
+    await page.evaluate(() => dropCurves());
+    await reload(page);
   };
   await page.mouse.move(0, 0);
-  const first = Array.from({ length: 100 }, (_, i) => sample(1, i + 1, 5 - i / 50));
-  await serve({ attempt: 2, resume: 20 }, first);
+  const first = { attempt: 1, first: 1, last: 100, counted: 20, at: 0 };
+  await serve({ attempt: 3, resume: 20 }, document_([first], upTo(100)));
   await check('after a restart the value of the dead attempt is not the newest', () =>
     until(page, () => document.querySelector('#chart-loss .u-value')?.textContent === '--'),
   );
-  await serve({ attempt: 2, resume: 20 }, [...first, sample(2, 21, 4.5), sample(2, 22, 4.4)]);
+  await check('what is run again is said', () =>
+    until(page, () =>
+      /80 iterations were lost/.test(document.getElementById('charts-more').textContent),
+    ),
+  );
+  await serve(
+    { attempt: 3, resume: 20 },
+    document_(
+      [first, { attempt: 3, first: 21, last: 22, counted: 22, at: 100 }],
+      upTo(100).concat([21, 22]),
+    ),
+  );
   await check('the new attempt goes on where it resumed', () =>
     until(page, () => document.querySelector('#chart-loss .u-value')?.textContent === '22'),
   );
-  await serve({ attempt: 1, resume: -1 }, []);
+  await check('what was in vain is not in the line', async () =>
+    need(
+      (await page.evaluate(() => curve.plots['chart-loss'].u.data[0].join(','))) ===
+        upTo(22).join(','),
+      'the line has other iterations',
+    ),
+  );
+  await serve({ attempt: 1, resume: -1 }, document_([], []));
   await check('a job without iterations has no charts', () =>
     until(
       page,
@@ -555,6 +587,8 @@ async function charts(page) {
     ),
   );
   await page.unrouteAll({ behavior: 'wait' });
+  await page.evaluate(() => dropCurves());
+  await reload(page);
   await check('they come back with data', () =>
     until(
       page,
@@ -562,6 +596,141 @@ async function charts(page) {
         !document.getElementById('charts').hidden && document.querySelector('#chart-loss canvas'),
     ),
   );
+  await check('the curve is of both attempts, and grows without being asked for anew', async () => {
+    const whole = await page.evaluate(() => [
+      curve.doc.attempts.length,
+      curve.plots['chart-loss'].u.data[0].length,
+    ]);
+    need(whole[0] === 2, `${whole[0]} attempts`);
+    await until(page, (n) => curve.plots['chart-loss'].u.data[0].length > n + 1, whole[1]);
+  });
+  await check('a logarithmic axis and another third curve', async () => {
+    await page.check('#curve-log');
+    await until(page, () => curve.plots['chart-loss'].u.scales.y.distr === 3);
+    await page.selectOption('#curve-other', 'grad_norm');
+    await until(
+      page,
+      () => document.getElementById('chart-other-title').textContent === 'gradient norm',
+    );
+    await page.uncheck('#curve-log');
+  });
+}
+
+/* All ranks as a picture, and as a table behind it. */
+async function ranks(page) {
+  await check('the picture of all ranks: what they do, in words too', async () => {
+    await until(page, () =>
+      /stepping|saving/.test(document.getElementById('matrix-text').innerText),
+    );
+    need((await pixelsOf(page, 'matrix')) > 200, 'nothing is drawn');
+  });
+  const n = 1024,
+    sizes = { tp: 4, pp: 8, ep: 4, cp: 1, dp: 32 };
+  await alter(page, `**/v1/jobs/${T.jobs.train}/matrix*`, (doc) => ({
+    ...doc,
+    metric: 'step_ms',
+    unit: 'ms',
+    ranks: n,
+    sizes,
+    letters: undefined,
+    legend: undefined,
+    values: Array.from({ length: n }, (_, i) => (i === 700 ? 3600 : 2800 + (i % 7))),
+    worst: [
+      { rank: 700, node: 'node-2', gpu: 4, coords: null, value: 3600, median: 2803, score: 14.2 },
+    ],
+  }));
+  await page.selectOption('#matrix-metric', 'step_ms');
+  await check('a rank that stands out of its stage is named', () =>
+    until(page, () => {
+      const row = document.querySelector('#matrix-worst tbody tr');
+      return row && row.cells[0].textContent === '700' && /pp 5/.test(row.cells[3].textContent);
+    }),
+  );
+  await check('the pointer tells which rank is where', async () => {
+    await page.hover('#matrix', { position: { x: 50, y: 2 } });
+    await until(page, () =>
+      /^rank 0 \(pp 0 dp 0 cp 0 ep 0 tp 0\): 2,800.0 ms/.test(
+        document.getElementById('matrix-point').textContent,
+      ),
+    );
+  });
+  await shoot(page, '2-ranks');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shoot(page, '2-ranks-dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.selectOption('#matrix-metric', 'doing');
+}
+
+async function pixelsOf(page, id) {
+  return page.evaluate((id) => {
+    const c = document.getElementById(id),
+      d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    let drawn = 0;
+    for (let i = 3; i < d.length; i += 4) drawn += d[i] > 0;
+    return drawn;
+  }, id);
+}
+
+/* 127 events of one kind are one line, nodes that are bad come first, a job that failed shows what
+ * it left. */
+async function order(page) {
+  await check('events of many ranks are one line', async () => {
+    await page.evaluate(() => {
+      const e = { job: 'j-1', node: 'n', attempt: 7, type: 'rank.exited' };
+      e.time = '2026-01-01T00:00:00Z';
+      for (let i = 0; i < 127; i++)
+        addEvent({ ...e, seq: log.lastSeq + 1, rank: i, message: 'killed by SIGKILL' });
+    });
+    const line = await page.locator('#events li').first().innerText();
+    need(/\u00d7 127 ranks \(0-126\)/.test(line), line);
+    await page.evaluate(() => {
+      log.lastSeq -= 127;
+      log.total -= 127;
+      log.folded -= 126;
+      document.getElementById('events').firstElementChild.remove();
+    });
+  });
+  await alter(page, '**/v1/nodes?*', (doc) => ({
+    ...doc,
+    items: ['node-10', 'node-2', 'node-7', 'node-1'].map((name) => ({
+      ...doc.items[0],
+      name,
+      state: name === 'node-7' ? 'down' : 'up',
+    })),
+  }));
+  await reload(page);
+  await check('nodes: bad ones first, then in their order', () =>
+    until(
+      page,
+      () =>
+        [...document.querySelectorAll('#nodes tbody tr')].map((r) => r.dataset.key).join(' ') ===
+        'node-7 node-1 node-2 node-10',
+    ),
+  );
+  await page.unrouteAll({ behavior: 'wait' });
+  await reload(page);
+}
+
+/* An idle tab asks for little; a hidden one for nothing. */
+async function frugal(page) {
+  const seen = [];
+  page.on('request', (r) => seen.push(r.url()));
+  await check('a page that is hidden asks for nothing', async () => {
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await new Promise((r) => setTimeout(r, 1000)); // what was under way
+    seen.length = 0;
+    await new Promise((r) => setTimeout(r, 3000));
+    need(seen.length === 0, seen.join(' '));
+    await page.evaluate(() => {
+      delete document.hidden;
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await until(page, () => state.stream && state.stream.readyState === EventSource.OPEN);
+  });
 }
 
 /* The link of `moectl local up`, in a browser that nobody signed in. */
@@ -629,9 +798,12 @@ async function cut(page) {
       id,
     );
     const seqs = (
-      await page.$$eval('#events li', (ls) => ls.map((l) => Number(l.dataset.seq)))
+      await page.$$eval('#events li', (ls) => ls.map((l) => [l.dataset.from, l.dataset.seq]))
     ).reverse();
-    need(seqs.length > 5 && seqs.every((s, i) => i === 0 || s === seqs[i - 1] + 1), seqs.join(' '));
+    need(
+      seqs.length > 5 && seqs.every(([from], i) => i === 0 || Number(from) === +seqs[i - 1][1] + 1),
+      seqs.join(' '),
+    );
   });
 }
 
@@ -666,6 +838,9 @@ try {
   await wide(page);
   await crowd(page);
   await charts(page);
+  await ranks(page);
+  await order(page);
+  await frugal(page);
   await link();
   await cut(page);
   await check('no error on the console', () => need(errors.length === 0, errors.join(' | ')));
