@@ -141,7 +141,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 		       "for long\n",
 		       "metrics", text_int(js_int(j, "samples_left_out")));
 	print_skips(js_get(j, "skips"));
-	if (js_str(j, "data_order.text"))
+	if (!mo_streq(js_str(j, "data_order.kind"), "unknown") && js_str(j, "data_order.text"))
 		line("data", js_str(j, "data_order.text"));
 	if (js_str(j, "plan.text"))
 		line("plan", js_str(j, "plan.text"));

@@ -33,7 +33,9 @@ def resumed(rig, name, *data):
     equal((said["attempt"], said["resume"]), (2, 10), "attempt and where it began")
     for command in ("status", "report"):
         printed = " ".join(rig.run(command, job).stdout.split())
-        need("data " + said["text"] in printed, printed)
+        # what nobody knows is for who asks how it went
+        told = command == "report" or said["kind"] != "unknown"
+        equal("data " + said["text"] in printed, told, printed)
     equal(rig.json("report", job)["data_order"], said, "the report's")
     return job, said, " ".join(why.split())
 
@@ -68,7 +70,8 @@ def it_begins_anew(rig):
 def it_says_nothing(rig):
     job, said, why = resumed(rig, "silent")
     equal(said["kind"], "unknown", said["text"])
-    need("the engine does not say how many samples were consumed" in why, why)
+    need("the engine does not say how many samples were consumed" in said["text"], said["text"])
+    need("consumed" not in why, why)
     equal(events(rig, job), [("data.order", "unknown")], "events")
 
 

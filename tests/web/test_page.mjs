@@ -358,7 +358,7 @@ async function wide(page) {
     return doc;
   });
   await alter(page, '**/v1/jobs?*', (doc) => {
-    for (const j of doc.items) if (j.id === T.jobs.train) j.loss = 'NaN';
+    for (const j of doc.items) if (j.id === T.jobs.markup) j.loss = 'NaN'; // no stream tells of it
     return doc;
   });
   const plan = {
@@ -405,8 +405,9 @@ async function wide(page) {
     until(
       page,
       (id) =>
-        document.querySelector(`#jobs tr[data-key="${id}"] td.state-failed`)?.textContent === 'NaN',
-      T.jobs.train,
+        document.querySelector(`#jobs tr[data-key="${id}"] td.num.state-failed`)?.textContent ===
+        'NaN',
+      T.jobs.markup,
     ),
   );
   await page.mouse.move(0, 0);
