@@ -1,4 +1,4 @@
-/* metrics: per-iteration samples as a table, CSV or JSON. */
+/* metrics: per-iteration samples as a table, or in the formats that others read. */
 #include "cli/metrics.h"
 
 #include <string.h>
@@ -8,7 +8,10 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
+#include "cli/tfevents.h"
 #include "cli/value.h"
+#include "cli/visible.h"
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 static const char *const columns[] = { "iteration",
@@ -25,7 +28,9 @@ static const char *const columns[] = { "iteration",
 				       "skipped",
 				       "nan",
 				       "phase",
-				       "attempt" };
+				       "attempt",
+				       "consumed_samples",
+				       "batch_samples" };
 
 static void print_csv(struct json_object *items)
 {
@@ -39,6 +44,26 @@ static void print_csv(struct json_object *items)
 		}
 		putchar('\n');
 	}
+}
+
+static int write_tensorboard(const char *id, const char *dir, struct json_object *items)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	size_t runs;
+	int r = tfevents_write(dir, items, &runs, &err);
+
+	if (r < 0)
+		return cli_fail(CLI_FAILED, "metrics: %s; choose a directory that can be written",
+				mo_error_text(&err, r));
+	fprintf(stderr, "moectl: metrics: %s: %zu iterations of %zu attempt%s in %s\n", id,
+		js_len(items), runs, runs == 1 ? "" : "s", dir);
+	return CLI_OK;
+}
+
+static void print_lines(struct json_object *items)
+{
+	for (size_t i = 0; i < js_len(items); i++)
+		print_json_doc(js_at(items, i));
 }
 
 static void time_cell(struct table *t, struct json_object *sample)
@@ -106,22 +131,58 @@ static void say_gaps(struct json_object *items, int64_t left_out)
 			(long long)gaps, MO_SAMPLES_MAX / 2);
 }
 
+enum format { TABLE, CSV, JSONL, TENSORBOARD };
+
+/* 0, or an exit status after its line was printed. */
+static int read_format(struct cli *cli, const char *word, bool csv, const char *out,
+		       enum format *ret)
+{
+	static const char *const words[] = { "table", "csv", "jsonl", "tensorboard" };
+	int i = word ? mo_enum_parse(words, ELEMENTSOF(words), word) : csv ? CSV : TABLE;
+
+	if (i < 0)
+		return cli_misuse_word(cli, word, words, ELEMENTSOF(words));
+	if (csv && i != CSV)
+		return cli_misuse(cli, "--csv and --format %s exclude each other", word);
+	if (i != TABLE && cli->json)
+		return cli_misuse(cli, "--%s and --json exclude each other",
+				  csv ? "csv" : "format");
+	if ((out != NULL) != (i == TENSORBOARD))
+		return cli_misuse(cli, i == TENSORBOARD ? "--format tensorboard makes files: name "
+							  "their directory with --out"
+							: "--out is for --format tensorboard");
+	*ret = (enum format)i;
+	return CLI_OK;
+}
+
+static void print_table_of(const struct cli *cli, const char *id, struct json_object *items,
+			   int64_t since, int64_t rows)
+{
+	if (js_len(items))
+		print_samples(cli, items, rows);
+	else
+		printf("%s has no iterations%s%s\n", id, since == MO_NONE ? "" : " from there on",
+		       since == MO_NONE ? " yet" : "");
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL };
+	const char *args[1] = { NULL }, *word = NULL, *out = NULL;
 	bool csv = false;
+	enum format format = TABLE;
 	int64_t since = MO_NONE, rows = 20;
 	const struct opt opts[] = { { "csv", 0, OPT_FLAG, &csv },
+				    { "format", 0, OPT_STR, &word },
+				    { "out", 'o', OPT_STR, &out },
 				    { "since", 0, OPT_INT, &since, 0, INT64_MAX },
 				    { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+
 	if (r)
 		return cli_stop(r);
-	if (csv && cli->json)
-		return cli_misuse(cli, "--csv and --json exclude each other");
-	if ((r = client_job(cli, args[0], &id)))
+	if ((r = read_format(cli, word, csv, out, &format)) || (r = client_job(cli, args[0], &id)))
 		return r;
 	if (since == MO_NONE)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics", id);
@@ -132,25 +193,32 @@ static int run(struct cli *cli, int argc, char **argv)
 		return r;
 	if (cli->json)
 		return print_answer(&a);
-	if (csv)
-		print_csv(js_items(a.doc));
-	else if (js_len(js_items(a.doc)))
-		print_samples(cli, js_items(a.doc), rows);
-	else
-		printf("%s has no iterations%s%s\n", id, since == MO_NONE ? "" : " from there on",
-		       since == MO_NONE ? " yet" : "");
+	switch (format) {
+	case TABLE: print_table_of(cli, id, js_items(a.doc), since, rows); break;
+	case CSV: print_csv(js_items(a.doc)); break;
+	case JSONL: print_lines(js_items(a.doc)); break;
+	case TENSORBOARD: r = write_tensorboard(id, out, js_items(a.doc)); break;
+	}
 	say_gaps(js_items(a.doc), js_int(a.doc, "left_out"));
-	return CLI_OK;
+	return r;
 }
 
 const struct verb verb_metrics = {
 	"metrics",
 	"Look",
-	"metrics JOB [--since ITER] [--csv] [-n ROWS]",
+	"metrics JOB [--since ITER] [--format csv|jsonl|tensorboard] [--out DIR] [-n ROWS]",
 	"per-iteration loss, step time, tokens/s, TFLOP/s, MFU",
-	"  --since ITER   from this iteration on\n  --csv          all samples as CSV with the "
-	"names of the JSON members\n  -n ROWS        last ROWS of the table (20; 0 = all)\n",
+	"  --since ITER      from this iteration on\n"
+	"  --format FORMAT   all samples with the names of the JSON members: csv, jsonl (one "
+	"object "
+	"a line), or tensorboard (files)\n"
+	"  --csv             the same as --format csv\n"
+	"  -o, --out DIR     where tensorboard's files go: one run for each attempt, written anew\n"
+	"  -n, --rows ROWS   last ROWS of the table (20; 0 = all)\n",
 	run,
-	.examples = "  moectl metrics j-7 -n 20\n"
-		    "  moectl metrics j-7 --since 1000 --csv >curve.csv\n",
+	.examples =
+		"  moectl metrics j-7 -n 20\n"
+		"  moectl metrics j-7 --since 1000 --csv >curve.csv\n"
+		"  moectl metrics j-7 --format tensorboard --out runs/j-7; tensorboard --logdir "
+		"runs\n",
 };

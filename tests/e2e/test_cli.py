@@ -888,6 +888,98 @@ def last_lines_of_a_long_log(w):
     equal(w.c.run("logs", job, "-n", 10).stderr, "", "all that was asked for is there")
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def fields(data):
+    """(member, value) of a message in protocol buffers."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            at, byte = at + 1, data[at]
+            value, shift = value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+            continue
+        n = {1: 8, 5: 4}.get(key & 7) or varint()
+        value, at = data[at : at + n], at + n
+        if key & 7 != 2:
+            value = struct.unpack("<d" if n == 8 else "<f", value)[0]
+        yield key >> 3, value
+
+
+def tfevents(path):
+    """-> version, [(time, iteration, {tag: value})] of a file for TensorBoard"""
+    data, events = open(path, "rb").read(), []
+
+    def masked(piece):
+        crc = crc32c(piece)
+        return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+    while data:
+        n, crc = struct.unpack("<QI", data[:12])
+        event, (after,) = data[12 : 12 + n], struct.unpack("<I", data[12 + n : 16 + n])
+        equal((crc, after), (masked(data[:8]), masked(event)), "checksums of a record")
+        events.append(dict(fields(event)))
+        data = data[16 + n :]
+    samples = []
+    for (_, time_s), (_, iteration), (_, summary) in (list(e.items()) for e in events[1:]):
+        values = [dict(fields(v)) for _, v in fields(summary)]
+        samples.append((time_s, iteration, {v[1].decode(): v[2] for v in values}))
+    return events[0][3], samples
+
+
+@suite.test
+def metrics_for_other_programs(w):
+    """CSV, lines of JSON, and files of TensorBoard say what the samples say."""
+    job, out = w.jobs["recovering"], place("tensorboard")
+    items = w.c.json("metrics", job)["items"]
+    lines = w.c.run("metrics", job, "--format", "jsonl").stdout.splitlines()
+    equal([json.loads(x) for x in lines], items, "jsonl")
+    csv = w.c.run("metrics", job, "--format", "csv").stdout
+    equal(csv, w.c.run("metrics", job, "--csv").stdout, "both words for CSV")
+    rows = [dict(zip(csv.splitlines()[0].split(","), x.split(","))) for x in csv.splitlines()[1:]]
+    equal([int(x["iteration"]) for x in rows], [x["iteration"] for x in items], "CSV")
+    equal(set(items[0]) - set(rows[0]), set(), "members that CSV has not")
+    r = w.c.run("metrics", job, "--format", "tensorboard", "--out", out)
+    need("%d iterations of 1 attempt" % len(items) in r.stderr, r.stderr)
+    equal(os.listdir(out), ["attempt-1"], "runs")
+    version, samples = tfevents(os.path.join(out, "attempt-1/events.out.tfevents.1.moectl"))
+    equal(version, b"brain.Event:2", "version")
+    equal([s[1] for s in samples], [x["iteration"] for x in items], "iterations")
+    for (_, _, tags), item in zip(samples, items):
+        close = {k for k in tags if abs(tags[k] - item[k]) <= 1e-6 * abs(item[k])}
+        equal(close, set(tags), "%s for %s" % (tags, item))
+        need({"loss", "step_ms"} <= close, tags)
+    for words, text in (
+        (["--format", "xml"], "xml is none of table, csv, jsonl, tensorboard"),
+        (["--format", "tensorboard"], "name their directory with --out"),
+        (["--out", out], "--out is for --format tensorboard"),
+        (["--csv", "--json"], "exclude each other"),
+        (["--format", "jsonl", "--json"], "exclude each other"),
+        (["--format", "jsonl", "--csv"], "exclude each other"),
+    ):
+        r = w.c.run("metrics", job, *words, check=False)
+        error_line(r, 2, words)
+        need(text in r.stderr, r.stderr)
+    r = w.c.run("metrics", job, "--format", "tensorboard", "--out", "/proc/x", check=False)
+    error_line(r, 1, "a directory that cannot be made")
+
+
 @suite.test
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
