@@ -29,6 +29,7 @@ static void print_jobs(const struct cli *cli, struct json_object *items)
 		{ ">RANKS", "ranks", CELL_INT },
 		{ ">RESTARTS", "restarts", CELL_INT },
 		{ ">ETA", "eta_s", CELL_SECONDS },
+		{ "USER", "user" },
 		{ "REASON", "reason" },
 	};
 	_cleanup_(table_done) struct table t = { 0 };
@@ -60,9 +61,10 @@ static int print_left_out(struct cli *cli)
 static int run(struct cli *cli, int argc, char **argv)
 {
 	bool all = false, active = false;
-	const char *state = NULL;
+	const char *state = NULL, *user = NULL;
 	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all },
-				    { "state", 0, OPT_STR, &state } };
+				    { "state", 0, OPT_STR, &state },
+				    { "user", 0, OPT_STR, &user } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
 	if (r)
@@ -70,8 +72,13 @@ static int run(struct cli *cli, int argc, char **argv)
 	active = !state && !all;
 	if (active)
 		state = JOBS_UNFINISHED;
-	_cleanup_(mo_freep) char *quoted = url_quote(state ? state : "");
-	r = client_get_all(cli, NULL, &a, state ? "/v1/jobs?state=%s" : "/v1/jobs%s", quoted);
+	_cleanup_(mo_freep) char *states = url_quote(state ? state : ""),
+				 *whose = url_quote(user ? user : "");
+	r = client_get_all(cli, NULL, &a, "/v1/jobs%s%s%s%s", state ? "?state=" : "", states,
+			   !user   ? ""
+			   : state ? "&user="
+				   : "?user=",
+			   whose);
 	if (r)
 		return r;
 	if (cli->json)
@@ -79,20 +86,22 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (js_len(js_items(a.doc)))
 		print_jobs(cli, js_items(a.doc));
 	else
-		puts(all      ? "no jobs yet; `moectl submit RECIPE` makes the first"
+		puts(user     ? "no such jobs"
+		     : all    ? "no jobs yet; `moectl submit RECIPE` makes the first"
 		     : active ? "no active jobs"
 			      : "no jobs in these states");
-	return active ? print_left_out(cli) : CLI_OK;
+	return active && !user ? print_left_out(cli) : CLI_OK;
 }
 
 const struct verb verb_list = {
 	"list",
 	"Look",
-	"list [--all] [--state STATE,...]",
+	"list [--all] [--state STATE,...] [--user USER]",
 	"jobs that are not finished, or all",
 	"  --all              finished jobs too\n  --state STATE,...  only these: queued, "
-	"starting, running, recovering, stopping, paused, completed, failed, cancelled\n",
+	"starting, running, recovering, stopping, paused, completed, failed, cancelled\n"
+	"  --user USER        only those of USER\n",
 	run,
 	.examples = "  moectl list --state queued,running\n"
-		    "  moectl list --all\n",
+		    "  moectl list --all --user ada\n",
 };

@@ -1,4 +1,4 @@
-/* token join|create|list|revoke: credentials of people, programs and agents. */
+/* token join|create|list|revoke|whoami: credentials of people, programs and agents. */
 #include "cli/token.h"
 
 #include <json-c/json.h>
@@ -150,9 +150,26 @@ static int revoke(struct cli *cli, const char *id)
 	return CLI_OK;
 }
 
+static int whoami(struct cli *cli)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = client_get(cli, NULL, &a, "/v1/whoami");
+
+	if (r)
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	const char *id = js_str(a.doc, "token_id"), *user = js_str(a.doc, "user");
+
+	printf("%s, role %s, by %s%s at %s\n", user ? user : "no user",
+	       text_or(js_str(a.doc, "role")), id ? "token " : "the UNIX socket", id ? id : "",
+	       client_url(cli));
+	return CLI_OK;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	static const char *const verbs[] = { "join", "create", "list", "revoke" };
+	static const char *const verbs[] = { "join", "create", "list", "revoke", "whoami" };
 	const char *args[2] = { NULL };
 	struct wish w = { .nodes = MO_NONE };
 	const struct opt opts[] = {
@@ -179,6 +196,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		return create(cli, &w);
 	if (!strcmp(args[0], "list") && !args[1])
 		return list(cli);
+	if (!strcmp(args[0], "whoami") && !args[1])
+		return whoami(cli);
 	if (!strcmp(args[0], "revoke"))
 		return revoke(cli, args[1]);
 	if (args[1] && mo_enum_parse(verbs, ELEMENTSOF(verbs), args[0]) >= 0)
@@ -190,7 +209,7 @@ const struct verb verb_token = {
 	"token",
 	"Cluster",
 	"token join [--nodes N] [--ttl T] [--out FILE] | create --role ROLE [--user U] [--ttl T] "
-	"[--out FILE] | list | revoke ID",
+	"[--out FILE] | list | revoke ID | whoami",
 	"credentials of people, programs and agents",
 	"  join          a token with which N nodes join: each agent trades it for one of its own, "
 	"which it renews by itself\n"
@@ -199,8 +218,10 @@ const struct verb verb_token = {
 	"nodes), admin (tokens too), agent (one node only)\n"
 	"  --user U      whose jobs it submits; with --role agent: the node\n"
 	"  --ttl T       valid for 12h, 30d, ... (default 30d; of a join token 1h)\n"
-	"  --out FILE    write it there with mode 0600 instead of showing it\n",
+	"  --out FILE    write it there with mode 0600 instead of showing it\n"
+	"  whoami        who you are to the controller, and what you may do\n",
 	run,
 	.examples = "  moectl token join --nodes 8 --out join.token\n"
-		    "  moectl token create --role viewer --ttl 90d\n",
+		    "  moectl token create --role viewer --ttl 90d\n"
+		    "  moectl token whoami\n",
 };

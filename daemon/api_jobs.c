@@ -37,10 +37,18 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 	return true;
 }
 
-static bool is_wanted(const struct job *j, int64_t from, const bool states[static _JOB_STATE_N],
-		      const char *name)
+/* What a list is asked for; NULL: whatever it is. */
+struct wanted {
+	int64_t after;
+	bool states[_JOB_STATE_N];
+	const char *name, *user;
+};
+
+static bool is_wanted(const struct job *j, const struct wanted *w)
 {
-	return j->id > from && states[j->state] && (!name || mo_streq(name, j->spec.recipe.name));
+	return j->id > w->after && w->states[j->state] &&
+	       (!w->name || mo_streq(w->name, j->spec.recipe.name)) &&
+	       (!w->user || mo_streq(w->user, j->spec.user));
 }
 
 /* last=1: the newest that fit into limit. */
@@ -48,28 +56,28 @@ void api_jobs_list(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 	const struct state *s = manager_state(m);
-	const char *after = http_query(r, "after"), *name = http_query(r, "name");
+	const char *after = http_query(r, "after");
 	_cleanup_(list_done) struct list l = { 0 };
 	struct viewer viewer;
-	bool wanted[_JOB_STATE_N];
-	int64_t from = 0, matching = 0, skip, now = manager_now(m);
+	struct wanted w = { .name = http_query(r, "name"), .user = http_query(r, "user") };
+	int64_t matching = 0, skip, now = manager_now(m);
 	struct job_view v;
 	char key[32];
 
-	if (after && api_job_id(after, &from) < 0) {
+	if (after && api_job_id(after, &w.after) < 0) {
 		http_problem(r, 400, "after=%.40s: must be the id of a job such as j-7", after);
 		return;
 	}
-	if (!read_states(r, wanted) || !list_start(r, &l))
+	if (!read_states(r, w.states) || !list_start(r, &l))
 		return;
 	viewer_of(m, r, &viewer);
 	l.last = api_flag(r, "last");
 	for (size_t i = 0; l.last && i < s->n_jobs; i++)
-		matching += is_wanted(s->jobs[i], from, wanted, name);
+		matching += is_wanted(s->jobs[i], &w);
 	skip = l.earlier = matching - l.limit;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		const struct job *j = s->jobs[i];
-		if (!is_wanted(j, from, wanted, name) || skip-- > 0)
+		if (!is_wanted(j, &w) || skip-- > 0)
 			continue;
 		if (!list_room(&l))
 			break;

@@ -55,9 +55,10 @@ const struct api_route api_routes[] = {
 	  .answer = &submitted_view_desc,
 	  .other = "dry_run" },
 	{ { "GET", "/v1/jobs", ROLE_VIEWER, api_jobs_list, 0, false },
-	  "List jobs; state= (several with commas), name=, limit=, after=, last=1 for the newest.",
+	  "List jobs; state= (several with commas), name=, user=, limit=, after=, last=1 for the "
+	  "newest.",
 	  "jobs",
-	  "state name limit after last",
+	  "state name user limit after last",
 	  .answer = &job_view_desc,
 	  .list = true },
 	{ { "GET", "/v1/jobs/{id}", ROLE_VIEWER, api_jobs_get, 0, false },
@@ -293,6 +294,10 @@ const struct api_route api_routes[] = {
 	  "Nodes, GPUs and jobs in figures.",
 	  "cluster",
 	  .answer = &cluster_view_desc },
+	{ { "GET", "/v1/whoami", ROLE_VIEWER, api_whoami, 0, false },
+	  "Who the caller is to the controller.",
+	  "tokens",
+	  .answer = &whoami_view_desc },
 	{ { "POST", "/v1/tokens", ROLE_ADMIN, api_tokens_create, SMALL, false },
 	  "Make a token: {\"role\":ROLE,\"user\":NAME,\"ttl\":\"30d\"}, with role join also "
 	  "\"nodes\":N; its text is shown once.",

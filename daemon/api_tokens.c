@@ -219,3 +219,28 @@ void api_session_delete(void *arg, struct http_request *r)
 			   "Set-Cookie: moe_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0",
 			   NULL });
 }
+
+struct whoami_view {
+	char *user, *token_id;
+	int role;
+	bool session;
+};
+static const struct mo_field whoami_view_fields[] = {
+	MO_D(whoami_view, user, MO_STR, "whose jobs it submits; null: a token without one"),
+	MO_D_ENUM(whoami_view, role, role_names, "what it may do"),
+	MO_D(whoami_view, token_id, MO_STR,
+	     "id of its token; null over the UNIX socket, where the kernel says who it is"),
+	MO_D(whoami_view, session, MO_BOOL, "a browser's session made of that token"),
+};
+const struct mo_desc whoami_view_desc = MO_DESC(whoami_view, whoami_view_fields);
+
+void api_whoami(void *arg, struct http_request *r)
+{
+	const struct http_caller *c = http_caller(r);
+	const struct whoami_view v = { .user = (char *)c->user,
+				       .token_id = (char *)c->token_id,
+				       .role = c->role,
+				       .session = c->by_cookie };
+
+	api_send_doc(r, 200, &whoami_view_desc, &v);
+}

@@ -14,3 +14,5 @@ void api_session_delete(void *arg, struct http_request *r);
 /* 200 with a cookie for this token. */
 void api_session_reply(struct manager *m, struct http_request *r, const char *token_id,
 		       const char *user, enum role role);
+extern const struct mo_desc whoami_view_desc;
+void api_whoami(void *arg, struct http_request *r);

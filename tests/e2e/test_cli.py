@@ -316,6 +316,17 @@ def tokens(w):
     error_line(
         moectl("cancel", w.jobs["running"], env=env, check=False), 4, "cancel with a viewer's token"
     )
+    who = "eve, role viewer, by token %s at %s\n" % (doc["id"], tcp)
+    equal(moectl("token", "whoami", env=env).stdout, who, "who has a token")
+    me = w.c.json("token", "whoami")
+    equal((me["role"], me["token_id"], me["session"]), ("admin", None, False), "on the socket")
+    need("role admin, by the UNIX socket at unix:" in w.c.run("token", "whoami").stdout, "words")
+    mine = w.c.json("list", "--all", "--user", me["user"])["items"]
+    equal(mine, [j for j in w.c.json("list", "--all")["items"] if j["user"] == me["user"]], "mine")
+    need(len(mine) >= len(w.jobs), "jobs of %s" % me["user"])
+    equal(w.c.run("list", "--user", "eve").stdout, "no such jobs\n", "jobs of nobody")
+    failed = w.c.json("list", "--state", "failed", "--user", me["user"])["items"]
+    equal({j["state"] for j in failed}, {"failed"}, "user and state")
     listed = [t for t in w.c.json("token", "list")["items"] if t["id"] == doc["id"]]
     equal(("token" in listed[0], listed[0]["user"]), (False, "eve"), "the token in the list")
     w.c.run("token", "revoke", doc["id"])

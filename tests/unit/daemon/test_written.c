@@ -287,6 +287,7 @@ static const struct {
 	D(explained_view_desc),
 	D(token_view_desc),
 	D(revoked_view_desc),
+	D(whoami_view_desc),
 	D(record_line_desc),
 	D(records_view_desc),
 	D(resolved_view_desc),
