@@ -1,10 +1,10 @@
 /* What of an answer to GET need not travel. Each has a tag of its bytes (a weak one: packed and
  * plain are the same document); who asks again and names it (If-None-Match) gets 304 without a
  * body. Who takes gzip gets texts packed, at the fastest level: 100 MB/s of one core, so that
- * PACK_MAX keeps the loop for 5 ms; what is larger goes as it is. What anybody may ask for is packed
- * once, as long as it is the same: strangers ask as often as they like. Streams are not packed: MHD gives
- * no place to flush them at. Answers to anything but GET are neither: they may hold secrets beside
- * what the client wrote, and the length of a packed text tells of both. */
+ * PACK_MAX keeps the loop for 5 ms; what is larger goes as it is. What anybody may ask for is
+ * packed once, as long as it is the same: strangers ask as often as they like. Streams are not
+ * packed: MHD gives no place to flush them at. Answers to anything but GET are neither: they may
+ * hold secrets beside what the client wrote, and the length of a packed text tells of both. */
 #include "lib/http/represent.h"
 
 #include <stdio.h>
