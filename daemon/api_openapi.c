@@ -199,9 +199,10 @@ void api_openapi(void *arg, struct http_request *r)
 
 void api_schema_recipe(void *arg, struct http_request *r)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct mo_buf *b = &((struct manager *)arg)->recipe_schema;
 
-	recipe_schema(&b);
-	http_reply(r, 200, "application/json", b.data, b.len,
+	if (!b->len)
+		recipe_schema(b);
+	http_reply(r, 200, "application/json", b->data, b->len,
 		   (const char *const[]){ "Cache-Control: no-cache", NULL });
 }

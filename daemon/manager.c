@@ -356,6 +356,7 @@ void manager_done(struct manager *m)
 	m->quotas = quotas_free(m->quotas);
 	m->anchor_texts = anchor_texts_free(m->anchor_texts);
 	mo_buf_done(&m->openapi);
+	mo_buf_done(&m->recipe_schema);
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);

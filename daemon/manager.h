@@ -50,12 +50,12 @@ struct manager {
 	struct signins *signins;
 	struct quotas *quotas;
 	struct anchor_texts *anchor_texts;
-	struct mo_buf openapi; /* of api_openapi.c; empty: nobody asked yet */
+	struct mo_buf openapi, recipe_schema; /* of api_openapi.c; empty: nobody asked yet */
 	struct snapshots *snapshots;
 	struct forks *forks;
 	struct node_configs *node_configs;
 	struct timing turn_time, sync_time, lag_time;
-	int64_t sync_us; /* what the newest synced transaction took */
+	int64_t sync_us;                 /* what the newest synced transaction took */
 	int64_t n_events[_EVENT_TYPE_N]; /* since the start */
 	int64_t longest_callback_ns;     /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;

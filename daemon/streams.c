@@ -37,6 +37,7 @@ struct streams {
 	struct manager *manager;
 	struct stream *all;
 	struct mo_timer *heartbeat, *expiry, *progress;
+	bool looked;  /* the last one runs: who comes meanwhile does not make it later for others */
 	int64_t seen; /* newest event that was flushed */
 	/* by seq modulo ENCODED: encoded once for all followers */
 	struct {
@@ -169,16 +170,22 @@ static bool feed_progress(struct streams *s, struct stream *f)
 	return true;
 }
 
+static void look_again(struct streams *s)
+{
+	if (!s->looked)
+		mo_timer_in(s->progress, PROGRESS_US);
+	s->looked = true;
+}
+
 static void on_progress(void *arg)
 {
 	struct streams *s = arg;
 	struct stream *f, *tmp;
-	bool looked = false;
 
+	s->looked = false;
 	HASH_ITER(hh, s->all, f, tmp)
-		looked |= feed_progress(s, f);
-	if (looked)
-		mo_timer_in(s->progress, PROGRESS_US);
+		if (feed_progress(s, f))
+			look_again(s);
 }
 
 static struct stream *stream_free(struct stream *f)
@@ -313,7 +320,7 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after,
 	http_stream_write(r, ": moectl events\n\n", 17);
 	feed(s, f);
 	if (feed_progress(s, f))
-		mo_timer_in(s->progress, PROGRESS_US);
+		look_again(s);
 }
 
 void streams_flush(struct manager *m)

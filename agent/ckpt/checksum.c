@@ -43,7 +43,8 @@ static char *crc_of(int fd, char *piece, struct rate *rate, struct file_records 
 	int64_t at = 0;
 
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	for (ssize_t n; (n = pread(fd, piece, PIECE, at)) != 0; at += n) {
+	/* what was appended since is not read: it may grow as fast as that */
+	for (ssize_t n; at <= f->bytes && (n = pread(fd, piece, PIECE, at)) != 0; at += n) {
 		if (n < 0)
 			return mo_printf("it cannot be read from byte %lld on: %s", (long long)at,
 					 strerror(errno));

@@ -8,6 +8,9 @@
 #include "lib/base/assert.h"
 #include "lib/base/util.h"
 
+/* of one file: no engine writes as many, and to find one is a read of its own */
+#define RECORDS_MAX (1 << 20)
+
 /* The records of one archive; *ret_all becomes false where one cannot be compared. */
 static char *take_archive(int fd, const struct archive *a, const unsigned char *directory,
 			  struct file_records *ret)
@@ -19,7 +22,7 @@ static char *take_archive(int fd, const struct archive *a, const unsigned char *
 	for (bool done = false;;) {
 		const char *why = archive_next(a, directory, &at, &r, &done);
 
-		if (done && !why)
+		if ((done && !why) || ret->n > RECORDS_MAX)
 			return NULL;
 		if (!why)
 			why = format_record(fd, a, &r, &content);
@@ -41,13 +44,22 @@ static int as_they_lie(const void *a, const void *b)
 			      : (x->at > y->at) - (x->at < y->at);
 }
 
+/* A directory that says so of a record twice, or of one in another, is none to go by. */
+static bool overlap(const struct file_records *r)
+{
+	for (size_t i = 1; i < r->n; i++)
+		if (r->items[i].at < r->items[i - 1].at + r->items[i - 1].bytes)
+			return true;
+	return false;
+}
+
 char *file_records_find(int fd, int64_t bytes, struct file_records *ret)
 {
 	char *damage = NULL;
 	int64_t end = bytes;
 
 	*ret = (struct file_records){ .all = true };
-	while (end > 0 && !damage) {
+	while (end > 0 && !damage && ret->n <= RECORDS_MAX) {
 		struct archive a;
 		const char *why;
 		_cleanup_(mo_freep) unsigned char *directory = format_directory(fd, end, &a, &why);
@@ -60,12 +72,10 @@ char *file_records_find(int fd, int64_t bytes, struct file_records *ret)
 	ret->all &= end == 0 && ret->n > 0 && !damage;
 	if (ret->n)
 		qsort(ret->items, ret->n, sizeof(*ret->items), as_they_lie);
-	/* a directory that says so of a record twice, or of one in another, is none to go by */
-	for (size_t i = 1; i < ret->n; i++)
-		if (ret->items[i].at < ret->items[i - 1].at + ret->items[i - 1].bytes) {
-			ret->n = 0;
-			ret->all = false;
-		}
+	if (ret->n > RECORDS_MAX || overlap(ret)) {
+		ret->n = 0;
+		ret->all = false;
+	}
 	return damage;
 }
 

@@ -36,6 +36,23 @@ void mo_idset_add(struct mo_idset *s, size_t id)
 	s->words[id / 64] |= UINT64_C(1) << (id % 64);
 }
 
+static void add_range(struct mo_idset *s, size_t first, size_t last)
+{
+	size_t from = first / 64, to = last / 64;
+	uint64_t head = ~UINT64_C(0) << (first % 64), tail = ~UINT64_C(0) >> (63 - last % 64);
+
+	mo_assert(first <= last && last <= ID_MAX);
+	grow(s, to + 1);
+	assert(s->words);
+	if (from == to) {
+		s->words[from] |= head & tail;
+		return;
+	}
+	s->words[from] |= head;
+	memset(&s->words[from + 1], 0xff, (to - from - 1) * sizeof(*s->words));
+	s->words[to] |= tail;
+}
+
 bool mo_idset_has(const struct mo_idset *s, size_t id)
 {
 	return id / 64 < s->n_words && (s->words[id / 64] >> (id % 64)) & 1;
@@ -80,8 +97,7 @@ int mo_idset_parse(const char *text, struct mo_idset *ret)
 			if (last < first)
 				return -EINVAL;
 		}
-		for (size_t id = first; id <= last; id++)
-			mo_idset_add(&set, id);
+		add_range(&set, first, last);
 		if (*p == ',' && p[1])
 			p++;
 		else if (*p)

@@ -101,6 +101,12 @@ struct http_request {
 	void *drained_arg;
 	UT_hash_handle hh;
 };
+/* Of a route that anybody may ask: its newest answer, as gzip; see represent.c. */
+#define REPRESENT_TAG_MAX 40
+struct packed {
+	char of[REPRESENT_TAG_MAX];
+	struct mo_buf bytes;
+};
 /* Of a route: see door.c. */
 struct door {
 	int64_t inside;  /* that came whole and are not answered */
@@ -120,6 +126,7 @@ struct http_server {
 	 * waits for himself; who is not limited is in the present one. */
 	struct http_request *waiting;
 	struct door *doors;    /* of each route */
+	struct packed *packed; /* likewise */
 	int64_t turn;          /* of the newest that was taken */
 	int64_t n_resumed;     /* that have their turn now and did not run yet */
 	int64_t pump_began_ns; /* CPU time of this thread */

@@ -86,7 +86,7 @@ static int make_document(struct http_request *r, const char *content_type, const
 	if (represent_tag(r, body, n, tag)) {
 		status = 304;
 		make_response(r, NULL, 0);
-	} else if (represent_packed(r, content_type, body, n, &packed)) {
+	} else if (represent_packed(r, content_type, tag, body, n, &packed)) {
 		make_response(r, packed.data, packed.len);
 		MHD_add_response_header(r->response, "Content-Encoding", "gzip");
 	} else {

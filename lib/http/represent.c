@@ -1,12 +1,14 @@
 /* What of an answer to GET need not travel. Each has a tag of its bytes (a weak one: packed and
  * plain are the same document); who asks again and names it (If-None-Match) gets 304 without a
  * body. Who takes gzip gets texts packed, at the fastest level: 100 MB/s of one core, so that
- * PACK_MAX keeps the loop for 5 ms; what is larger goes as it is. Streams are not packed: MHD gives
- * no place to flush them at. Answers to anything but GET are neither: they may hold secrets beside
- * what the client wrote, and the length of a packed text tells of both. */
+ * PACK_MAX keeps the loop for 5 ms; what is larger goes as it is. What anybody may ask for is
+ * packed once, as long as it is the same: strangers ask as often as they like. Streams are not
+ * packed: MHD gives no place to flush them at. Answers to anything but GET are neither: they may
+ * hold secrets beside what the client wrote, and the length of a packed text tells of both. */
 #include "lib/http/represent.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -63,15 +65,11 @@ static bool takes_gzip(const char *accepted)
 	return strncmp(at, "q=0", 3) != 0 || strspn(at + 3, ".0") != strcspn(at + 3, ", \t");
 }
 
-bool represent_packed(const struct http_request *r, const char *content_type, const void *body,
-		      size_t n, struct mo_buf *ret)
+static bool pack(const void *body, size_t n, struct mo_buf *ret)
 {
 	z_stream z = { 0 };
 	int done;
 
-	if (n < PACK_MIN || n > PACK_MAX || !is_get(r) || !is_text(content_type) ||
-	    !takes_gzip(header(r, "Accept-Encoding")))
-		return false;
 	if (deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, MAX_MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
@@ -89,4 +87,40 @@ bool represent_packed(const struct http_request *r, const char *content_type, co
 		return false;
 	mo_buf_add(ret, packed, size);
 	return true;
+}
+
+bool represent_packed(const struct http_request *r, const char *content_type, const char *tag,
+		      const void *body, size_t n, struct mo_buf *ret)
+{
+	const struct http_server *s = r->server;
+
+	if (n < PACK_MIN || n > PACK_MAX || !is_get(r) || !is_text(content_type) ||
+	    !takes_gzip(header(r, "Accept-Encoding")))
+		return false;
+	if (!r->route || r->route->role != ROLE_NONE)
+		return pack(body, n, ret);
+
+	struct packed *k = &s->packed[r->route - s->config.routes];
+
+	if (strcmp(k->of, tag) != 0) {
+		mo_buf_reset(&k->bytes);
+		*k->of = 0;
+		if (!pack(body, n, &k->bytes))
+			return false;
+		snprintf(k->of, sizeof(k->of), "%s", tag);
+	}
+	mo_buf_add(ret, k->bytes.data, k->bytes.len);
+	return true;
+}
+
+void represent_new(struct http_server *s)
+{
+	s->packed = mo_alloc_array(s->config.n_routes, sizeof(*s->packed));
+}
+
+void represent_done(struct http_server *s)
+{
+	for (size_t i = 0; s->packed && i < s->config.n_routes; i++)
+		mo_buf_done(&s->packed[i].bytes);
+	free(s->packed);
 }

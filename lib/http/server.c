@@ -20,6 +20,7 @@
 #include "lib/http/ended.h"
 #include "lib/http/guard.h"
 #include "lib/http/pump.h"
+#include "lib/http/represent.h"
 #include "lib/http/request.h"
 #include "lib/http/strict.h"
 
@@ -258,6 +259,7 @@ int http_server_new(sd_event *loop, const struct http_server_config *config,
 	s->loop = sd_event_ref(loop);
 	s->config = *config;
 	doors_new(s);
+	represent_new(s);
 	s->idle_us = config->idle_timeout_s * 1000000;
 	s->max_connections = guard_connections_max(config->max_connections);
 	s->max_total = guard_connections_max(2 * config->max_connections);
@@ -309,6 +311,7 @@ struct http_server *http_server_free(struct http_server *s)
 	free(s->unix_path);
 	free(s->host_name);
 	free(s->doors);
+	represent_done(s);
 	free(s);
 	return NULL;
 }

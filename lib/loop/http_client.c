@@ -51,7 +51,7 @@ static void finish(struct mo_http *h, CURLMsg *msg)
 	assert(c && h->calls);
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_RETRY_AFTER, &after);
-	h->retry_after_s = after;
+	h->retry_after_s = MO_MIN(MO_MAX(after, (curl_off_t)0), (curl_off_t)MO_RETRY_AFTER_MAX_S);
 	/* Out of the table first: the callback may cancel anything, this call included. */
 	HASH_DEL(h->calls, c);
 	curl->multi_remove_handle(h->multi, c->request.easy);

@@ -24,6 +24,8 @@ struct mo_http_call {
 typedef void (*mo_http_fn)(void *arg, int status, const char *body, size_t n, const char *error);
 int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
 		 uint64_t *ret_id);
-/* Of the answer whose fn runs: the seconds of its Retry-After, 0 it has none. */
+/* Of the answer whose fn runs: the seconds of its Retry-After, MO_RETRY_AFTER_MAX_S at most; 0: it
+ * has none, or a time that is over. */
+#define MO_RETRY_AFTER_MAX_S 86400
 int64_t mo_http_retry_after_s(const struct mo_http *h);
 void mo_http_cancel(struct mo_http *h, uint64_t id);

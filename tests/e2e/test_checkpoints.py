@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -848,6 +849,60 @@ def what_is_suspected_is_read_whole(top):
         f = suspected(top, manifest)
         equal((f["complete"], f["level"]), (True, "read"), f)
         need("its files carry no checksums, so nothing says" in f["reason"], f)
+
+
+def crowded(n):
+    """An archive whose directory names its one empty record n times."""
+    local = b"PK\3\4" + bytes(22) + struct.pack("<HH", 1, 0) + b"x"
+    entry = b"PK\1\2" + bytes(24) + struct.pack("<H", 1) + bytes(16) + b"x"
+    directory = entry * n
+    large = struct.pack("<QQQQ", n, n, len(directory), len(local))
+    return (
+        local
+        + directory
+        + (b"PK\6\6" + struct.pack("<Q", 44) + bytes(12) + large)
+        + (b"PK\6\7" + bytes(16))
+        + (b"PK\5\6" + bytes(4) + b"\xff" * 12 + bytes(2))
+    )
+
+
+@in_directory
+def what_is_read_whole_ends(top):
+    """A file that grows as fast as it is read, and one of which a directory says what no engine
+    writes: neither takes more time or memory than its bytes."""
+    manifest, _ = of_archives(top, crowded(70_000))
+    need("1 of its 4 files" in suspected(top, manifest)["reason"], "many are no harm")
+    manifest, path = of_archives(top, crowded(1_100_000))
+    need("its files carry no checksums" in suspected(top, manifest)["reason"], "too many are")
+
+    manifest, path = of_archives(top)
+    known = [{"iteration": 20, "manifest": manifest, "level": "read"}]
+    p = subprocess.Popen(
+        [os.path.join(BUILD, "moe-ckpt"), "--scan", "-", "--allow-root", "--bandwidth", "2000000"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    p.stdin.write(json.dumps(order(top, only=20, known=known)).encode())
+    p.stdin.close()
+    fds = "/proc/%d/fd/" % p.pid
+
+    def reads():
+        found = []
+        for fd in os.listdir(fds):
+            try:
+                found.append(os.readlink(fds + fd))
+            except FileNotFoundError:
+                pass
+        return path in found
+
+    try:
+        wait_until(reads, 20, "it reads the file")
+        os.truncate(path, 1 << 40)
+        out = p.stdout.read()
+        equal(p.wait(), 0, "its end")
+    finally:
+        p.kill()
+    need("__0_0.distcp: it changed while it was read" in out.decode(), out)
 
 
 @in_directory

@@ -258,6 +258,12 @@ class Rest:
         "width=%s&format=text",
         "since=%s",
         "lines=%s",
+        "points=%s&names=%s&after=%s",
+        "points=20&after=%s",
+        "metric=%s&after=%s",
+        "metric=doing&limit=%s",
+        "ranks=%s",
+        "follow=1&progress=%s",
         "%s=%s",
         "a=%%zz",
         "x=%%00",
@@ -274,6 +280,9 @@ class Rest:
         "a" * 200,
         "%f0%9f%98%80",
         "1,2,,3",
+        "loss,step_ms",
+        "2.9223372036854775807",
+        ",".join(["0-131071"] * 300),
         "%",
         "%0",
         "j-1",
@@ -307,6 +316,8 @@ class Rest:
                 '{"confirmed":true,"boot_id":"b"}',
                 '{"role":"viewer","user":"x","ttl":"1s"}',
                 '{"code":"x"}',
+                '{"verdict":"odd","nodes":2,"all_gbs":300.5,"pair_gbs":null,"odd":[{"node":"a",'
+                '"peer":"b","evidence":"x"}],"curve":[{"bytes":1,"gbs":1.5},{"bytes":2,"gbs":3}]}',
                 "{}",
             )
         ]
@@ -535,6 +546,8 @@ class Agents:
             "tokens": 1000,
             "tflops_per_gpu": 10.0,
             "mem_gb": 3.0,
+            "consumed_samples": 96,
+            "batch_samples": 32,
             "phase": "train",
         }
         notes = [

@@ -6,9 +6,11 @@ import gzip
 import http.client
 import json
 import os
+import select
 import shutil
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import BUILD, Cluster, Suite, command_recipe, equal, need, wait_until  # noqa: E402
@@ -139,6 +141,32 @@ def progress_comes_beside_events(c):
     equal(seen[2]["sample"]["iteration"], seen[2]["iteration"], "with the newest sample")
     equal(c.ask("/v1/events?follow=1&progress=7")[0], 400, "no id")
     equal(c.ask("/v1/events?progress=" + c.train)[0], 400, "without a stream")
+
+
+@test
+def who_comes_and_goes_takes_nobodys_progress(c):
+    def follow():
+        s = c.connect()
+        s.request(
+            "GET",
+            "/v1/events?follow=1&progress=" + c.train,
+            headers={"Authorization": "Bearer " + c.token},
+        )
+        return s, s.getresponse()
+
+    first, r = follow()
+    seen, others, end = 0, [], time.monotonic() + 20
+    while seen < 4 and time.monotonic() < end:
+        others.append(follow())  # several a second, as pages that are loaded again and again
+        while select.select([r.fp.raw._sock], [], [], 0.2)[0] and seen < 4:
+            while (line := r.readline()).strip():
+                seen += line == b"event: progress\n"
+        for s, _ in others[:-4]:
+            s.close()
+        del others[:-4]
+    for s in [first] + [s for s, _ in others]:
+        s.close()
+    equal(seen, 4, "how often it was told how far the job is, in twenty seconds")
 
 
 @test

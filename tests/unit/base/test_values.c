@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/idset.h"
 
@@ -161,6 +162,41 @@ static void test_idset_text(void **state)
 	assert_true(mo_idset_has(&s, 5));
 }
 
+/* Ranges are what their members are one by one. */
+static void test_idset_ranges(void **state)
+{
+	static const size_t edges[] = { 0, 1, 62, 63, 64, 65, 127, 128, 129, 131070, 131071 };
+
+	for (size_t i = 0; i < ELEMENTSOF(edges); i++)
+		for (size_t k = i; k < ELEMENTSOF(edges); k++) {
+			_cleanup_(mo_idset_done) struct mo_idset range = { 0 }, single = { 0 };
+			_cleanup_(mo_freep) char *text = mo_printf("%zu-%zu", edges[i], edges[k]);
+
+			assert_int_equal(mo_idset_parse(text, &range), 0);
+			for (size_t id = edges[i]; id <= edges[k]; id++)
+				mo_idset_add(&single, id);
+			assert_true(mo_idset_equal(&range, &single));
+		}
+}
+
+static int64_t parse_ns(const char *range)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	_cleanup_(mo_idset_done) struct mo_idset s = { 0 };
+
+	for (int i = 0; i < 800; i++)
+		mo_buf_printf(&text, "%s%s", i ? "," : "", range);
+	int64_t began = mo_clock_thread_ns();
+	assert_int_equal(mo_idset_parse(text.data, &s), 0);
+	return mo_clock_thread_ns() - began;
+}
+
+/* As many large ranges as a query string holds, each of them again: not a step for each member. */
+static void test_idset_cost(void **state)
+{
+	assert_true(parse_ns("000000-131071") < 500 * MO_MAX(parse_ns("000000-000000"), 1000));
+}
+
 static void test_idset_algebra(void **state)
 {
 	_cleanup_(mo_idset_done) struct mo_idset a = { 0 }, b = { 0 }, c = { 0 };
@@ -207,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_strings),       cmocka_unit_test(test_path_clean),
 		cmocka_unit_test(test_grow),          cmocka_unit_test(test_buf),
 		cmocka_unit_test(test_error),         cmocka_unit_test(test_idset_text),
+		cmocka_unit_test(test_idset_ranges),  cmocka_unit_test(test_idset_cost),
 		cmocka_unit_test(test_idset_algebra),
 	};
 

@@ -84,6 +84,7 @@ const struct http_route bed_routes[] = {
 	{ "POST", "/v1/large", ROLE_VIEWER, on_large, 100, false },
 	{ "GET", "/v1/slow", ROLE_VIEWER, on_slow, 0, false },
 	{ "GET", "/open", ROLE_NONE, on_echo, 0, false },
+	{ "GET", "/page", ROLE_NONE, on_large, 0, false },
 	{ "GET", "/", ROLE_NONE, on_echo, 0, false },
 	{ "GET", "/v1/things", ROLE_VIEWER, on_echo, 0, false },
 	{ "POST", "/v1/things", ROLE_USER, on_echo, 100, true },

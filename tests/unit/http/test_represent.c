@@ -1,12 +1,27 @@
 /* What of an answer need not travel: 304 for who has it, gzip for who takes it. */
 #include "tests/unit/http/bed.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "lib/base/fd.h"
 
 #define GET_LARGE "GET /v1/large HTTP/1.1" AS("viewer")
+#define GET_PAGE "GET /page HTTP/1.1" TCP "\r\nAccept-Encoding: gzip"
+
+static int n_packings;
+
+/* zlib's own, counted. */
+int deflateInit2_(z_streamp z, int level, int method, int window, int memory, int strategy,
+		  const char *version, int size)
+{
+	__typeof__(&deflateInit2_) real;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "deflateInit2_");
+	n_packings++;
+	return real(z, level, method, window, memory, strategy, version, size);
+}
 
 /* The whole answer of one request; its connection is closed behind it. */
 static void answer(const char *head, struct mo_buf *ret)
@@ -83,25 +98,51 @@ static void who_takes_gzip_gets_it(void **state)
 	expect_packed("gzippo", false);
 }
 
-static void what_was_packed_is_what_it_was(void **state)
+/* It is LARGE of that letter. */
+static void expect_content(const struct mo_buf *got, char letter)
 {
-	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
 	unsigned char text[LARGE + 1];
 	z_stream z = { 0 };
+	const char *body = strstr(got->data, "\r\n\r\n") + 4;
 
-	bed.large = 'q';
-	answer(GET_LARGE "\r\nAccept-Encoding: gzip", &got);
-	const char *body = strstr(got.data, "\r\n\r\n") + 4;
 	z.next_in = (unsigned char *)body;
-	z.avail_in = (unsigned)(got.len - (size_t)(body - got.data));
+	z.avail_in = (unsigned)(got->len - (size_t)(body - got->data));
 	z.next_out = text;
 	z.avail_out = sizeof(text);
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
 	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
 	assert_int_equal(z.total_out, LARGE);
 	for (size_t i = 0; i < LARGE; i++)
-		assert_int_equal(text[i], 'q');
+		assert_int_equal(text[i], letter);
 	inflateEnd(&z);
+}
+
+static void what_was_packed_is_what_it_was(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
+
+	bed.large = 'q';
+	answer(GET_LARGE "\r\nAccept-Encoding: gzip", &got);
+	expect_content(&got, 'q');
+}
+
+/* Strangers may ask for it as often as they like; of the others each pays with his own time. */
+static void what_anybody_sees_is_packed_once(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
+
+	n_packings = 0;
+	for (const char *letter = "qqqqrrq"; *letter; letter++) {
+		bed.large = *letter;
+		answer(GET_PAGE, &got);
+		expect_header(&got, "Content-Encoding", "gzip");
+		expect_content(&got, *letter);
+		answer(GET_LARGE "\r\nAccept-Encoding: gzip", &got);
+		expect_content(&got, *letter);
+		answer("GET /page HTTP/1.1" TCP, &got);
+		expect_header(&got, "Content-Encoding", "");
+	}
+	assert_int_equal(n_packings, 3 + 7);
 }
 
 /* What changes something may answer with a secret beside what the client wrote. */
@@ -125,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(who_has_it_gets_nothing),
 		T(who_takes_gzip_gets_it),
+		T(what_anybody_sees_is_packed_once),
 		T(what_was_packed_is_what_it_was),
 		T(what_changes_something_is_as_it_is),
 	};

@@ -270,6 +270,7 @@ struct answer {
 	struct mo_http *http;
 	struct answer *next;
 	const struct mo_http_call *again;
+	int64_t after_s; /* of its Retry-After, where http is given */
 };
 
 static void on_answer(void *arg, int status, const char *body, size_t n, const char *error)
@@ -281,6 +282,8 @@ static void on_answer(void *arg, int status, const char *body, size_t n, const c
 	a->status = status;
 	snprintf(a->body, sizeof(a->body), "%.*s", (int)n, body);
 	snprintf(a->error, sizeof(a->error), "%s", error ? error : "");
+	if (a->http)
+		a->after_s = mo_http_retry_after_s(a->http);
 	if (a->again)
 		assert_int_equal(mo_http_send(a->http, a->again, on_answer, a->next, NULL), 0);
 }
@@ -328,6 +331,43 @@ static void test_http_call(void **state)
 	assert_int_equal(second.status, 200);
 	mo_http_free(h);
 	peer_stop(&p);
+}
+
+#define LATER(after) "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nRetry-After: " after "\r\n\r\n"
+
+/* Whatever an answer says of when to come again, it is a time that can be reckoned with. */
+static void test_retry_after(void **state)
+{
+	static const struct {
+		const char *answer;
+		int64_t least, most;
+	} told[] = {
+		{ OK_ANSWER, 0, 0 },
+		{ LATER("7"), 7, 7 },
+		{ LATER("soon"), 0, 0 },
+		{ LATER("-5"), 0, 0 },
+		{ LATER("-9223372036854775808"), 0, 0 },
+		{ LATER("9223372036854775807"), 1, MO_RETRY_AFTER_MAX_S },
+		{ LATER("99999999999999999999999"), 0, MO_RETRY_AFTER_MAX_S },
+		{ LATER("Fri, 31 Dec 1999 23:59:59 GMT"), 0, 0 },
+		{ LATER("Fri, 31 Dec 9999 23:59:59 GMT"), 1, MO_RETRY_AFTER_MAX_S },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(told); i++) {
+		struct peer p;
+		struct answer a = { 0 };
+
+		peer_start(&p, told[i].answer, 0);
+		assert_int_equal(mo_http_new(loop, &a.http, NULL), 0);
+		_cleanup_(mo_freep) char *url = mo_printf("http://127.0.0.1:%d/", p.port);
+		struct mo_http_call call = { .url = url, .path = "/", .timeout_ms = 20000 };
+		assert_int_equal(mo_http_send(a.http, &call, on_answer, &a, NULL), 0);
+		run_until(&a.done);
+		assert_in_range((uint64_t)a.after_s, (uint64_t)told[i].least,
+				(uint64_t)told[i].most);
+		mo_http_free(a.http);
+		peer_stop(&p);
+	}
 }
 
 static void test_http_failures(void **state)
@@ -406,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_turn_is_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turn_is_not_starved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_http_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retry_after, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_http_failures, setup, teardown),
 		cmocka_unit_test(test_fetch_errors),
 	};
