@@ -192,10 +192,9 @@ static int digits(size_t n)
 /* Ranks of a pipeline stage, which follow each other; all, where they are no places in a mesh. */
 static size_t stage_size(struct json_object *doc, size_t n)
 {
-	struct json_object *s = js_get(doc, "sizes");
-	int64_t pp = js_int(s, "pp");
+	int64_t pp = js_int(doc, "sizes.pp");
 
-	return s && pp > 0 && (size_t)pp <= n ? n / (size_t)pp : MO_MAX(n, (size_t)1);
+	return MO_MAX(n / (size_t)MO_MAX(pp, (int64_t)1), (size_t)1);
 }
 
 void heat_map(struct json_object *doc, int width, bool colour, struct mo_buf *ret)

@@ -21,6 +21,7 @@
 #define EVENTS_SHOWN 300
 #define FAILED_SHOWN 20 /* the newest: they may want a restart */
 #define GUTTER 2        /* beside lists */
+#define LIST_MIN 72     /* columns: names, which are acted on by, are never cut */
 
 static void add_state(struct json_object *items, const char *state, struct table *t)
 {
@@ -91,7 +92,7 @@ int top_print_pane(struct cli *cli, void *arg)
 	cluster_print(cli, a.doc);
 	putchar('\f');
 	if (top_is_list(t))
-		cli->width = MO_MAX(cli->width - GUTTER, 1);
+		cli->width = MO_MAX(cli->width - GUTTER, LIST_MIN);
 	switch (t->pane) {
 	case PANE_JOBS: return print_jobs(cli);
 	case PANE_NODES: return print_nodes(cli);

@@ -122,7 +122,7 @@ static void find_chosen(struct top *t)
 	const char *line, *name = *chosen_of(t);
 
 	for (size_t i = 0; name && (line = top_line(t, i)); i++)
-		if (mo_starts_with(line, name) && line[strlen(name)] == ' ')
+		if (mo_starts_with(line, name) && strchr(" ", line[strlen(name)]))
 			t->at = i;
 	go_to(t, t->at);
 }

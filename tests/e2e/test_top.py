@@ -15,7 +15,7 @@ import time
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Suite, clean_env, equal, moectl, need  # noqa: E402
+from lib import BUILD, Cluster, Suite, clean_env, command_recipe, equal, moectl, need  # noqa: E402
 from screen import Terminal  # noqa: E402
 
 WORK = tempfile.mkdtemp(prefix="moe-top-")
@@ -400,6 +400,23 @@ def other_sizes(c):
 
 
 @test
+def a_name_that_does_not_fit_is_acted_on_whole(c):
+    name = "rack-17-of-the-second-hall-node-12"
+    c.docs["/v1/nodes"]["items"] = [node(name), node(name[:-1])]
+    c.docs["/v1/nodes/" + name] = node(name)
+    c.answer = 200, node(name)
+    with c.top(20) as t:
+        t.see("> j-7")
+        t.type("2")
+        t.see("> rack-17")
+        t.type("u")
+        t.wait(lambda x: "y = yes, any other key = no" in " ".join(x.split()), "the question")
+        t.type("y")
+        t.wait(lambda x: c.posts and "y = yes" not in " ".join(x.split()), "it is done")
+        equal(c.posts, [("/v1/nodes/%s/undrain" % name, {})], "what was done")
+
+
+@test
 def five_redraws_a_second(c):
     with c.top() as t:
         t.see("> j-7")
@@ -511,6 +528,56 @@ def heat_of_very_many_ranks(c):
     r = moectl("ranks", "j-8", "--heat", env=c.env, check=False)
     equal(r.returncode, 1, "of two attempts")
     need("changed while they were asked; ask again" in r.stderr, r.stderr)
+
+
+@test
+def of_a_real_controller(_):
+    """Every pane has an answer, and what is asked is done."""
+    c = Cluster(os.path.join(WORK, "cluster"), nodes=2, gpus_per_node=2)
+    argv = [os.path.join(BUILD, "tests/fake/rank"), "--steps", "100000", "--step-ms", "40"]
+    try:
+        c.up()
+        j = c.submit(command_recipe("train", argv, gpus=4, steps=100000))
+        c.wait_iteration(j, 3)
+        with Terminal(["top"], c.env) as t:
+            t.see("> %s  train  running" % j)
+            t.type("\r")
+            t.see("%s  doing of 4 ranks" % j)
+            t.see("pp0 0  ")
+            seen = set()
+            while len(seen) < 9:  # every value that the controller knows
+                text = t.see("of 4 ranks", 20)
+                seen.add(text.split("\n")[5].split()[1])
+                before = text.split("\n")[5].split()[1]
+                t.type("m")
+                t.wait(
+                    lambda x: "of 4 ranks" in x and x.split("\n")[5].split()[1] != before,
+                    "another value than " + before,
+                )
+            t.type("4")
+            t.see("job.submitted")
+            t.type("5")
+            t.see("%s  " % j)
+            t.type("2")
+            t.see("> node-0")
+            t.type("d")
+            t.see("why? others")
+            t.type("a test\r")
+            t.see("y = yes")
+            t.type("y")
+            t.see("node-0 draining")
+            t.type("1")
+            t.see("> " + j)
+            t.type("c")
+            t.see("y = yes")
+            equal(c.job(j)["state"], "running", "before the y")
+            t.type("y")
+            t.see("asked to stop")
+            c.wait_state(j, "cancelled")
+            t.type("q")
+            equal(t.ends(), 0, "exit status")
+    finally:
+        c.down(check=False)
 
 
 def main():

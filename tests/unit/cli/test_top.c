@@ -53,6 +53,8 @@ static void what_is_chosen_stays(void **state)
 	top_shown(&t, "\fID   NAME\nj-30 x\nj-9  x\nj-3  tiny\nj-7  moe\n");
 	assert_int_equal(t.at, 2);
 	assert_string_equal(t.job, "j-3");
+	top_shown(&t, "\fID\nj-30\nj-3\n"); /* no other column has room */
+	assert_int_equal(t.at, 1);
 	top_shown(&t, "\fID   NAME\nj-9  x\n"); /* it is gone */
 	assert_string_equal(t.job, "j-9");
 	top_shown(&t, "\fID   NAME\n");
