@@ -15,7 +15,7 @@
 #include "lib/model/event_type.h"
 #include "lib/wire/parse.h"
 
-static void print_event(const struct cli *cli, struct json_object *e)
+void event_print(const struct cli *cli, struct json_object *e)
 {
 	const char *type = text_or(js_str(e, "type")), *job = js_str(e, "job"),
 		   *node = js_str(e, "node");
@@ -68,7 +68,7 @@ static int on_event(void *arg, const char *data)
 	else if (mo_streq(js_str(e, "type"), event_registry[EVENT_EVENTS_GONE].type))
 		fprintf(stderr, "(%s)\n", text_or(js_str(e, "message")));
 	else
-		print_event(f->cli, e);
+		event_print(f->cli, e);
 	fflush(stdout);
 	json_object_put(e);
 	return ferror(stdout);
@@ -103,7 +103,7 @@ static int history(struct cli *cli, const struct filter *f)
 	struct json_object *items = js_items(a.doc);
 	print_gone(f, js_int(a.doc, "gone"));
 	for (size_t i = 0; i < js_len(items); i++)
-		print_event(cli, js_at(items, i));
+		event_print(cli, js_at(items, i));
 	return CLI_OK;
 }
 

@@ -1,5 +1,7 @@
 /* `moectl events`. */
 #pragma once
-#include "cli/cli.h"
+#include "cli/output.h"
 
 extern const struct verb verb_events;
+/* Its line. */
+void event_print(const struct cli *cli, struct json_object *e);

@@ -16,7 +16,7 @@ static void iteration_cell(struct table *t, struct json_object *j)
 	table_cell(t, "%s", text_span(js_int(j, "iteration"), js_int(j, "steps")));
 }
 
-static void print_jobs(const struct cli *cli, struct json_object *items)
+void jobs_table(struct table *ret)
 {
 	static const struct column columns[] = {
 		{ "ID", "id" },
@@ -32,9 +32,15 @@ static void print_jobs(const struct cli *cli, struct json_object *items)
 		{ "USER", "user" },
 		{ "REASON", "reason" },
 	};
+
+	table_head(ret, columns, ELEMENTSOF(columns));
+	ret->last_min = REASON_MIN;
+}
+
+static void print_jobs(const struct cli *cli, struct json_object *items)
+{
 	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, columns, ELEMENTSOF(columns));
-	t.last_min = REASON_MIN;
+	jobs_table(&t);
 	for (size_t i = js_len(items); i-- > 0;) /* newest first */
 		table_row(&t, js_at(items, i));
 	if (!table_print(cli, &t))

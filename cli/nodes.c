@@ -94,6 +94,7 @@ static int run_stack_drift(struct cli *cli)
 }
 
 #define REFUSALS_SHOWN 10
+#define REASON_MIN 12 /* fewer letters of it tell nothing */
 
 /* A node that is up and gets nothing all the same looks like any other in the table. */
 static void print_refusals(struct json_object *items)
@@ -115,7 +116,7 @@ static void print_refusals(struct json_object *items)
 		printf("and %zu more: `moectl why NODE` says why, and what to do\n", more);
 }
 
-static int run_nodes(struct cli *cli, int argc, char **argv)
+void nodes_table(struct json_object *items, struct table *ret)
 {
 	static const struct column columns[] = {
 		{ "NODE", "name" },
@@ -130,7 +131,17 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 		{ ">HEARD", .cell = heard_cell },
 		{ "REASON", "reason" },
 	};
+
+	table_head(ret, columns, ELEMENTSOF(columns));
+	ret->last_min = REASON_MIN;
+	for (size_t i = 0; i < js_len(items); i++)
+		table_row(ret, js_at(items, i));
+}
+
+static int run_nodes(struct cli *cli, int argc, char **argv)
+{
 	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(table_done) struct table t = { 0 };
 	bool drift = false;
 	const struct opt opts[] = { { "drift", 0, OPT_FLAG, &drift } };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
@@ -144,7 +155,9 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
 	if (js_len(items)) {
-		print_table(cli, columns, ELEMENTSOF(columns), items);
+		nodes_table(items, &t);
+		if (!table_print(cli, &t))
+			puts("more columns on a wider terminal");
 		print_refusals(items);
 	} else
 		puts("no nodes yet; start moe-agent on a node with this controller's address and "

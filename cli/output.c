@@ -204,6 +204,28 @@ void print_clipped(const char *s, int width)
 		fputs("\033[0m", stdout);
 }
 
+size_t text_fold(const char *s, size_t width)
+{
+	size_t at = 0, space = 0, columns = 0;
+
+	while (s[at] && columns <= width) {
+		if (s[at] == ' ')
+			space = at;
+		if (columns == width && s[at] != '\033')
+			return space ? space : MO_MAX(at, (size_t)1);
+		if (s[at] == '\033') {
+			at += strcspn(s + at, "m");
+			at += s[at] == 'm';
+			continue;
+		}
+		do
+			at++;
+		while (((unsigned char)s[at] & 0xc0) == 0x80);
+		columns++;
+	}
+	return at;
+}
+
 double job_fraction(struct json_object *job)
 {
 	int64_t i = js_int(job, "iteration"), n = js_int(job, "steps");

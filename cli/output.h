@@ -51,4 +51,7 @@ char *progress_line(const struct cli *cli, struct json_object *job, int room);
 /* At most width columns of a line with colours in it: what would wrap could not be redrawn in
  * place. */
 void print_clipped(const char *s, int width);
+/* How many bytes of a line with colours in it go into width columns: up to the last space that
+ * fits, or as many letters as do. At least one while there is one. */
+size_t text_fold(const char *s, size_t width);
 double job_fraction(struct json_object *job); /* 0..1, or MO_NONE_F */

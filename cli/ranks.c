@@ -7,6 +7,7 @@
 #include "cli/client_job.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/ranks_heat.h"
 #include "cli/ranks_meant.h"
 #include "cli/text.h"
 #include "cli/value.h"
@@ -38,7 +39,7 @@ static void gpu_cell(struct table *t, struct json_object *rank)
 	table_cell(t, "%s%s%s", text_int(js_int(rank, "gpu")), note ? " " : "", note ? note : "");
 }
 
-static void coords_cell(struct table *t, struct json_object *rank)
+void ranks_coords_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *c = js_get(rank, "coords");
 	if (c)
@@ -78,7 +79,7 @@ static void print_ranks(const struct cli *cli, struct json_object *items)
 		{ "GPU", .cell = gpu_cell },
 		{ "NIC", "nic" },
 		{ ">LOCAL", "local_rank", CELL_INT },
-		{ "TP PP EP CP DP", .cell = coords_cell },
+		{ "TP PP EP CP DP", .cell = ranks_coords_cell },
 		{ "EXIT", .cell = exit_cell },
 		{ "NOTE", "bind_note" },
 	};
@@ -100,16 +101,28 @@ static void leave_only(struct json_object *doc, const struct mo_idset *ranks)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL }, *word = NULL;
+	const char *args[2] = { NULL }, *word = NULL;
+	bool heat = false;
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
-	const struct opt opts[] = { { "rank", 'r', OPT_STR, &word } };
-	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	const struct opt opts[] = { { "rank", 'r', OPT_STR, &word },
+				    { "heat", 0, OPT_FLAG, &heat } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 2);
 	if (r)
 		return cli_stop(r);
-	if ((r = client_job(cli, args[0], &id)) ||
-	    (word && (r = ranks_meant(cli, id, word, &ranks))) ||
+	if (args[1] && !heat)
+		return cli_misuse(cli,
+				  "%.40s: one job is enough; a value of its ranks is drawn "
+				  "with --heat",
+				  args[1]);
+	if (heat && word)
+		return cli_misuse(cli, "--heat draws all ranks; leave out --rank");
+	if ((r = client_job(cli, args[0], &id)))
+		return r;
+	if (heat)
+		return ranks_heat(cli, id, args[1]);
+	if ((word && (r = ranks_meant(cli, id, word, &ranks))) ||
 	    (r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id)))
 		return r;
 	if (word)
@@ -130,10 +143,17 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_ranks = {
 	"ranks",
 	"Look",
-	"ranks JOB [--rank RANKS]",
+	"ranks JOB [--rank RANKS] [--heat [METRIC]]",
 	"every rank: node, pid, what it does, CPUs, GPU, binding as read back, iteration",
-	"  -r, --rank RANKS   these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n",
+	"  -r, --rank RANKS   these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n"
+	"  --heat             all as a picture: a row of characters for each pipeline stage, and "
+	"the ranks that stand out.\n"
+	"                     METRIC is doing (default) or state, in letters, or how far a rank is "
+	"from its stage in\n"
+	"                     step_ms, iteration, delay_pct, wanted_pct, busy_pct, mem_pct, "
+	"power_w\n",
 	run,
 	.examples = "  moectl ranks j-7\n"
-		    "  moectl ranks j-7 --rank pp=3,dp=0\n",
+		    "  moectl ranks j-7 --rank pp=3,dp=0\n"
+		    "  moectl ranks j-7 --heat step_ms\n",
 };

@@ -687,7 +687,7 @@ def top_shows_what_runs_first(w):
     try:
         for text in (
             w.c.run("top").stdout,
-            on_terminal(w, 80, "top", term="xterm", until="Ctrl-C"),
+            on_terminal(w, 80, "top", term="xterm"),
         ):
             lines = re.sub("\033\\[[0-9;]*[mHJK]", "", text).replace("\r", "").splitlines()
             jobs = [x for x in lines if re.search(r" j-\d+  ", x)]

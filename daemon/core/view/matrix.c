@@ -148,6 +148,11 @@ static int64_t stage_of(const struct job *j, size_t rank)
 	return j->run.ranks[rank].coords ? j->run.ranks[rank].coords->pp : 0;
 }
 
+double matrix_sigma(double *values, size_t n, double median)
+{
+	return MO_MAX(robust_sigma(values, n, median), SIGMA_MIN * fabs(median));
+}
+
 /* Ranks from..to, one stage: held against their median. */
 static void judge_stage(const double *values, size_t from, size_t to, double *scratch,
 			struct odds *ret)
@@ -161,7 +166,7 @@ static void judge_stage(const double *values, size_t from, size_t to, double *sc
 	if (n == 0)
 		return;
 	median = robust_median(scratch, n);
-	sigma = MO_MAX(robust_sigma(scratch, n, median), SIGMA_MIN * fabs(median));
+	sigma = matrix_sigma(scratch, n, median);
 	for (size_t i = from; i < to && sigma > 0; i++)
 		if (isfinite(values[i]) && values[i] != MO_NONE_F && values[i] != median)
 			keep_odd(ret, &(struct odd){ i, values[i], median,

@@ -49,6 +49,9 @@ struct matrix_view {
 };
 extern const struct mo_desc matrix_view_desc;
 
+/* The spread of values of one stage around their median, which a distance is held against;
+ * overwrites them. */
+double matrix_sigma(double *values, size_t n, double median);
 /* Ranks from `first` on, at most `limit`: whole pipeline stages where they fit. Legend and worst
  * are of these ranks. ret: initialised. */
 void matrix_of(const struct state *s, const struct job *j, int metric, int64_t first, int64_t limit,
