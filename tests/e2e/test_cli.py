@@ -685,10 +685,7 @@ def top_shows_what_runs_first(w):
     waiting = [w.c.submit(command_recipe("crowd", ["true"], gpus=64)) for _ in range(30)]
     w.c.submit(command_recipe("crowd-paused", ["true"], gpus=64))
     try:
-        for text in (
-            w.c.run("top").stdout,
-            on_terminal(w, 80, "top", term="xterm"),
-        ):
+        for text in (w.c.run("top").stdout, on_terminal(w, 80, "top", term="xterm")):
             lines = re.sub("\033\\[[0-9;]*[mHJK]", "", text).replace("\r", "").splitlines()
             jobs = [x for x in lines if re.search(r" j-\d+  ", x)]
             need(any(w.jobs["running"] + "  running" in x for x in jobs), lambda: "\n".join(lines))

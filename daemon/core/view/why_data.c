@@ -23,7 +23,7 @@ void why_data_order(const struct job *j, struct why_view *w)
 {
 	const struct data_order *o = j->progress.data_order;
 
-	/* of most engines nothing is known: that is no reason of anything */
-	if (o && o->attempt == j->attempt && o->kind != DATA_UNKNOWN)
-		why_reason(w, data_order_moved(o) ? "data-moved" : "data-order", "%s", o->text);
+	/* that they go on, or that nothing is known of them, is no reason of anything */
+	if (o && o->attempt == j->attempt && data_order_moved(o))
+		why_reason(w, "data-moved", "%s", o->text);
 }
