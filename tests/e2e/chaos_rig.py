@@ -4,6 +4,7 @@ was done to just that attempt and ends attempts in just that way."""
 import contextlib
 import math
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -37,10 +38,15 @@ def processes_of(path):
 
 
 def kill_all(path):
-    while processes_of(path):
-        for p in processes_of(path):
+    """Until they have ended. One that ends has no environment any more while it still holds its
+    files: a rank's lock, by which a second life of it would be told."""
+    while found := processes_of(path):
+        for p in found:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(p, signal.SIGKILL)
+                fd = os.pidfd_open(p)
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+                select.select([fd], [], [])
+                os.close(fd)
 
 
 class World(Rig):
