@@ -190,7 +190,7 @@ class Job:
             },
             time_limit="30m",  # less than the least that a clock jumps
         )
-        self.harms, self.torn, self.booted = [], [], False
+        self.harms, self.torn, self.forgot = [], [], False
         self.began, self.clock_moves = time.monotonic(), world.clock_moves
         for node, _, harms in world.booting:
             self.boot(node, 1, harms)
@@ -212,7 +212,7 @@ class Job:
         return self.harms[-1]
 
     def boot(self, node, first, harms):
-        self.booted = True
+        self.forgot = True
         harms.append((self, self.harm(first, math.inf, BOOTED, node=node)))
 
     def doc(self):
@@ -308,12 +308,13 @@ class Job:
         need(seconds < self.gpus * most, "%s is charged %g GPU-seconds" % (self.name, seconds))
 
     def wrong(self):
-        """Iterations that are not in the metrics, or with other digits."""
+        """Iterations that are not in the metrics, or with other digits. What a supervisor had heard
+        and not told yet is gone with it."""
         seen = {s["iteration"]: s["loss"] for s in self.world.json("metrics", self.id)["items"]}
         return [
             i
             for i in range(1, STEPS + 1)
-            if not (self.booted and i not in seen)
+            if not (self.forgot and i not in seen)
             and abs(seen.get(i, 0) - (1 + 4 / (1 + i / 10))) > 1e-5
         ]
 
