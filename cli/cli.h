@@ -37,5 +37,5 @@ struct verb {
 	const char *summary;      /* one line of the overview */
 	const char *help;         /* of the options, shown by `moectl help VERB` */
 	verb_fn run;
-	const char *examples;     /* lines that can be typed so, shown behind the help */
+	const char *examples; /* lines that can be typed so, shown behind the help */
 };

@@ -16,7 +16,7 @@ static char *take_archive(int fd, const struct archive *a, const unsigned char *
 			  struct file_records *ret)
 {
 	struct archive_record r;
-	int64_t content;
+	int64_t content = 0;
 	size_t at = 0;
 
 	for (bool done = false;;) {

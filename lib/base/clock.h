@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-int64_t mo_clock_boot_us(void);   /* CLOCK_BOOTTIME */
+int64_t mo_clock_boot_us(void); /* CLOCK_BOOTTIME */
 /* The same in ns: deaths are ordered by it. CLOCK_MONOTONIC stands while a machine is suspended. */
 int64_t mo_clock_mono_ns(void);
 int64_t mo_clock_wall_us(void);   /* CLOCK_REALTIME */

@@ -117,8 +117,8 @@ void http_reply(struct http_request *r, int status, const char *content_type, co
 	resume(r);
 }
 
-static void problem(struct http_request *r, int status, int64_t after_s, const char *fmt,
-		    va_list ap)
+static _printf_(4, 0) void problem(struct http_request *r, int status, int64_t after_s,
+				   const char *fmt, va_list ap)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	_cleanup_(mo_freep) char *after = mo_printf("Retry-After: %lld", (long long)after_s);

@@ -63,7 +63,7 @@ struct effect *turn_answer(struct turn *t, enum effect_type type, const char *no
 }
 
 /* NULL: nobody waits for it. */
-static struct effect *reply(struct turn *t, int status, const char *fmt, va_list ap)
+static _printf_(3, 0) struct effect *reply(struct turn *t, int status, const char *fmt, va_list ap)
 {
 	struct effect *e;
 
