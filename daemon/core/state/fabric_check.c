@@ -5,6 +5,7 @@
 
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
 
 #define GBS_MAX 1e6
 #define NAMED 3 /* of what is odd, in the sentence */
@@ -60,7 +61,8 @@ static char *odd_problem(const struct fabric_result *f)
 	for (size_t i = 0; i < f->n_odd; i++) {
 		const struct fabric_odd *o = &f->odd[i];
 
-		if (!o->node || !*o->node || (o->peer && (!*o->peer || mo_streq(o->peer, o->node))))
+		if (!mo_name_valid(o->node) ||
+		    (o->peer && (!mo_name_valid(o->peer) || mo_streq(o->peer, o->node))))
 			return mo_printf("odd[%zu]: name its node, and for a link another one as "
 					 "peer",
 					 i);

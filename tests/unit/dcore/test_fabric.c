@@ -194,6 +194,9 @@ static void what_is_no_result(void **state)
 	add_odd(&f, "n1", "n1", "slow");
 	problem(&f, "odd[2]: name its node");
 	slow(&f);
+	add_odd(&f, "n1\nnext  nothing to do", NULL, "slow");
+	problem(&f, "odd[2]: name its node");
+	slow(&f);
 	add_odd(&f, NULL, NULL, "slow");
 	problem(&f, "odd[2]: name its node");
 	slow(&f);
