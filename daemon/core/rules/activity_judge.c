@@ -144,6 +144,26 @@ struct activity_verdict activity_judge(const struct rank_acted *r, size_t n, boo
 	return v;
 }
 
+struct activity_verdict activity_hint(const struct rank_acted *r, size_t n)
+{
+	static const struct {
+		int kind;
+		bool above;
+	} kinds[] = { { ACT_DELAY, true }, { ACT_BUSY, false }, { ACT_MEM, true } };
+	_cleanup_(mo_freep) struct rank_value *values = mo_alloc_array(n + 1, sizeof(*values));
+	struct scene s = { r, n, values };
+	struct activity_verdict v = { .odd.rank = MO_NONE };
+
+	for (size_t i = 0; v.odd.rank == MO_NONE && i < ELEMENTSOF(kinds); i++) {
+		v.kind = kinds[i].kind;
+		v.odd = odd(&s, v.kind, kinds[i].above, false);
+		v.median[v.kind] = v.odd.median;
+		if (v.kind == ACT_MEM && v.odd.median < MEM_LEAST)
+			v.odd.rank = MO_NONE;
+	}
+	return v;
+}
+
 bool activity_over(const struct rank_acted *r, size_t n, int64_t rank, int sign)
 {
 	_cleanup_(mo_freep) struct rank_value *values = mo_alloc_array(n + 1, sizeof(*values));

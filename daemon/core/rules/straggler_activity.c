@@ -5,6 +5,7 @@
 
 #include "daemon/core/rules/rank_words.h"
 #include "daemon/core/rules/turn.h"
+#include "daemon/core/state/heard.h"
 #include "daemon/core/state/pace.h"
 
 #define JUDGED_US (30 * 1000000LL) /* between two judgements */
@@ -15,21 +16,29 @@ bool activity_due(const struct job_beats *b, int64_t now)
 	return b->acted && (!b->acted_at || now - b->acted_at >= JUDGED_US);
 }
 
-static struct rank_acted *acted_of(const struct turn *t, const struct job *j, struct job_beats *b)
+/* Caller frees. */
+static struct rank_acted *acted_of(const struct state *s, const struct job *j, int64_t now)
 {
+	static const struct rank_acts none;
 	struct rank_acted *r = mo_alloc_array(j->run.n_ranks + 1, sizeof(*r));
 
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
 		const struct rank *k = &j->run.ranks[i];
+		const struct rank_acts *acts = rank_acts_of(s, j, i);
 
 		r[i] = (struct rank_acted){ .rank = (int64_t)i,
 					    .stage = k->coords ? k->coords->pp : 0 };
-		acts_now(&b->ranks[i].acts, t->now, r[i].now);
-		acts_usual(&b->ranks[i].acts, r[i].usual);
+		acts_now(acts ? acts : &none, now, r[i].now);
+		acts_usual(acts ? acts : &none, r[i].usual);
 	}
+	return r;
+}
+
+static struct rank_acted *to_judge(const struct turn *t, const struct job *j, struct job_beats *b)
+{
 	b->acted = false;
 	b->acted_at = t->now;
-	return r;
+	return acted_of(&t->core->state, j, t->now);
 }
 
 /* ---- in words ---- */
@@ -63,39 +72,56 @@ static char *text_of(const struct job *j, const struct activity_verdict *v, doub
 	}
 }
 
+/* What it reads of that kind, beside its peers; NULL: not known. Caller frees. */
+static char *reading(const struct rank_acted *own, const struct activity_verdict *v, int kind,
+		     bool slow)
+{
+	static const struct {
+		double less;
+		const char *what, *unit;
+	} words[] = {
+		[ACT_DELAY] = { 100, "its processes wait for a processor", " % of the time" },
+		[ACT_WANTED] = { 0, "they have one or wait for one", " % of the time" },
+		[ACT_BUSY] = { 0, "its GPU is busy", " % of the time" },
+		[ACT_MEM] = { 0, "its GPU uses", " % of its memory's bandwidth" },
+		[ACT_POWER] = { 0, "its GPU takes", " W" },
+	};
+	double now = own->now[kind], usual = own->usual[kind], median = v->median[kind];
+	double less = words[kind].less;
+	const char *unit = words[kind].unit;
+	_cleanup_(mo_freep) char *before =
+		slow && now != MO_NONE_F && usual != MO_NONE_F
+			? mo_printf("; before the job became slower %.0f%s", usual - less, unit)
+			: NULL;
+
+	if (now == MO_NONE_F || median == MO_NONE_F)
+		return NULL;
+	return mo_printf("%s %.0f%s (its peers: a median of %.0f)%s", words[kind].what, now - less,
+			 unit, median - less, before ? before : "");
+}
+
 static void evidence(const struct rank_acted *own, const struct activity_verdict *v, bool slow,
 		     struct rec_straggler *ret)
 {
-	static const struct {
-		int kind;
-		double less;
-		const char *what, *unit;
-	} lines[] = {
-		{ ACT_DELAY, 100, "its processes wait for a processor", " % of the time" },
-		{ ACT_WANTED, 0, "they have one or wait for one", " % of the time" },
-		{ ACT_BUSY, 0, "its GPU is busy", " % of the time" },
-		{ ACT_MEM, 0, "its GPU uses", " % of its memory's bandwidth" },
-		{ ACT_POWER, 0, "its GPU takes", " W" },
-	};
-
-	for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
-		double now = own->now[lines[i].kind], usual = own->usual[lines[i].kind],
-		       median = v->median[lines[i].kind];
-		_cleanup_(mo_freep) char *before =
-			slow && now != MO_NONE_F && usual != MO_NONE_F
-				? mo_printf("; before the job became slower %.0f%s",
-					    usual - lines[i].less, lines[i].unit)
-				: NULL;
-		_cleanup_(mo_freep) char *line =
-			now == MO_NONE_F || median == MO_NONE_F
-				? NULL
-				: mo_printf("%s %.0f%s (its peers: a median of %.0f)%s",
-					    lines[i].what, now - lines[i].less, lines[i].unit,
-					    median - lines[i].less, before ? before : "");
+	for (int kind = 0; kind < _ACTIVITY_KIND_N; kind++) {
+		_cleanup_(mo_freep) char *line = reading(own, v, kind, slow);
 
 		if (line)
 			mo_strs_add(&ret->evidence, &ret->n_evidence, line);
 	}
+}
+
+char *activity_hint_text(const struct state *s, const struct job *j, int64_t now)
+{
+	_cleanup_(mo_freep) struct rank_acted *r = acted_of(s, j, now);
+	struct activity_verdict v = activity_hint(r, j->run.n_ranks);
+	_cleanup_(mo_freep) char *who = NULL, *what = NULL;
+
+	if (v.odd.rank == MO_NONE)
+		return NULL;
+	who = rank_words(j, v.odd.rank);
+	what = reading(&r[v.odd.rank], &v, v.kind, false);
+	return mo_printf("%s stands out by one reading, which is not enough: %s", who, what);
 }
 
 /* ---- the verdict ---- */
@@ -113,7 +139,7 @@ static bool stays(struct job_beats *b, const struct activity_verdict *v, int64_t
 bool activity_search(struct turn *t, const struct job *j, struct job_beats *b,
 		     struct rec_straggler *ret)
 {
-	_cleanup_(mo_freep) struct rank_acted *r = acted_of(t, j, b);
+	_cleanup_(mo_freep) struct rank_acted *r = to_judge(t, j, b);
 	bool slow = pace_slow(j);
 	struct activity_verdict v = activity_judge(r, j->run.n_ranks, slow);
 	_cleanup_(mo_freep) char *pace = slow ? pace_text(j) : NULL;
@@ -134,7 +160,7 @@ bool activity_search(struct turn *t, const struct job *j, struct job_beats *b,
 
 bool activity_ended(struct turn *t, const struct job *j, struct job_beats *b)
 {
-	_cleanup_(mo_freep) struct rank_acted *r = acted_of(t, j, b);
+	_cleanup_(mo_freep) struct rank_acted *r = to_judge(t, j, b);
 	const struct job_straggler *g = &j->straggler;
 
 	return (g->alone && g->sign != SIGN_WORK && !pace_slow(j)) ||

@@ -1,6 +1,7 @@
 /* See slow.h. */
 #include "daemon/core/view/slow.h"
 
+#include "daemon/core/rules/straggler_activity.h"
 #include "daemon/core/rules/straggler_leave.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/pace.h"
@@ -90,6 +91,7 @@ static void why_follows(const struct state *s, const struct job *j, int64_t now,
 void why_slow(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	_cleanup_(mo_freep) char *slow = pace_slow(j) ? pace_text(j) : NULL;
+	_cleanup_(mo_freep) char *hint = slow ? activity_hint_text(s, j, now) : NULL;
 	const struct job_straggler *g = &j->straggler;
 	struct why_reason *r;
 	size_t known, processors, gpus;
@@ -107,10 +109,12 @@ void why_slow(const struct state *s, const struct job *j, int64_t now, struct wh
 	why_evidence(r, "%s", slow);
 	known = ranks_own_known(s, j);
 	why_evidence(r, "of %zu ranks %zu tell what a step takes them", j->run.n_ranks, known);
-	if (known)
+	if (known > 1)
 		why_evidence(r, "theirs are alike: they hold the waiting for others, or all are "
 				"slower");
 	ranks_acts_known(s, j, now, &processors, &gpus);
 	why_evidence(r, "of %zu it is known what they do with processors, of %zu what with GPUs",
 		     processors, gpus);
+	if (hint)
+		why_evidence(r, "%s", hint);
 }

@@ -170,6 +170,25 @@ static void two_sources_count_more_than_its_past(void **state)
 	world_done(&w);
 }
 
+/* As it was seen on GPUs that two ranks share each: all are busy alike, whoever is late. */
+static void one_that_nothing_confirms_is_a_hint(void **state)
+{
+	begin("drain");
+	train(12, STEP, -1, 0, 0);
+	assert_false(world_why_says(&w, id, "stands out"));
+	train(10, 2 * STEP, 3, 60, 0);
+	expect(0, 0);
+	world_why_has(&w, id, "the job is slower than it was; no rank stands out");
+	world_why_has(&w, id, "rank 3 on n1");
+	world_why_has(&w, id,
+		      "stands out by one reading, which is not enough: its processes wait for a "
+		      "processor 60 % of the time (its peers: a median of 0)");
+	assert_false(world_why_says(&w, id, "theirs are alike")); /* of the one that tells */
+	save();
+	assert_int_equal(job()->attempt, 1);
+	world_done(&w);
+}
+
 static void two_sources_do_where_that_is_asked(void **state)
 {
 	begin("drain");
@@ -224,6 +243,7 @@ int main(void)
 		cmocka_unit_test(two_sources_name_a_rank),
 		cmocka_unit_test(one_source_moves_nobody),
 		cmocka_unit_test(two_sources_count_more_than_its_past),
+		cmocka_unit_test(one_that_nothing_confirms_is_a_hint),
 		cmocka_unit_test(two_sources_do_where_that_is_asked),
 		cmocka_unit_test(what_is_no_training_does_not_count),
 		cmocka_unit_test(nothing_is_made_of_nothing),
