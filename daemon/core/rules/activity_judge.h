@@ -31,8 +31,8 @@ struct activity_verdict {
 
 /* slow: the job is slower than it was. */
 struct activity_verdict activity_judge(const struct rank_acted *r, size_t n, bool slow);
-/* A rank stands out among its peers by one reading, and no other agrees: something to look at, never
- * a verdict. kind, odd and median[kind] are set; odd.rank MO_NONE: none does. */
+/* A rank stands out among its peers by one reading, and no other agrees: something to look at,
+ * never a verdict. kind, odd and median[kind] are set; odd.rank MO_NONE: none does. */
 struct activity_verdict activity_hint(const struct rank_acted *r, size_t n);
 /* What stood out of that rank does no more, as far as it is known. */
 bool activity_over(const struct rank_acted *r, size_t n, int64_t rank, int sign);

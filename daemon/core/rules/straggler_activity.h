@@ -12,7 +12,8 @@ bool activity_due(const struct job_beats *b, int64_t now);
  * long enough. */
 bool activity_search(struct turn *t, const struct job *j, struct job_beats *b,
 		     struct rec_straggler *ret);
-/* One rank stands out by one reading and no other agrees, in words; NULL: none does. Caller frees. */
+/* One rank stands out by one reading and no other agrees, in words; NULL: none does. Caller
+ * frees. */
 char *activity_hint_text(const struct state *s, const struct job *j, int64_t now);
 /* Whoever stood out by it does no more. */
 bool activity_ended(struct turn *t, const struct job *j, struct job_beats *b);
