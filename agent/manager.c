@@ -39,6 +39,8 @@
 #include "agent/release.h"
 #include "agent/scan.h"
 #include "agent/start.h"
+#include "agent/step_entry.h"
+#include "agent/step_talk.h"
 #include "agent/sweep.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -84,7 +86,7 @@ static void spool(struct manager *m, const struct agent_effect *x)
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
 	d->held = true;
-	int r = step_dir_spool(d, x->command, &err);
+	int r = step_entry_write(d, x->command, &err);
 	char *why = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL;
 
 	if (r < 0)
@@ -129,20 +131,20 @@ static void on_step_effect(struct manager *m, struct agent_effect *x, struct ste
 		       (long long)x->job, (long long)x->attempt, (long long)x->signal,
 		       (long long)x->grace_us / 1000);
 		d->stop_logged = true;
-		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"stop",
-							 .exec = MO_NONE,
-							 .signal = x->signal,
-							 .grace_us = x->grace_us });
+		step_talk_order(d, &(struct stepd_order){ .cmd = (char *)"stop",
+							  .exec = MO_NONE,
+							  .signal = x->signal,
+							  .grace_us = x->grace_us });
 		break;
 	case AX_KILL:
 		mo_log(d->kill_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w,
 		       "killing step j-%lld attempt %lld", (long long)x->job,
 		       (long long)x->attempt);
 		d->kill_logged = true;
-		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"kill",
-							 .exec = MO_NONE,
-							 .signal = MO_NONE,
-							 .grace_us = MO_NONE });
+		step_talk_order(d, &(struct stepd_order){ .cmd = (char *)"kill",
+							  .exec = MO_NONE,
+							  .signal = MO_NONE,
+							  .grace_us = MO_NONE });
 		break;
 	case AX_SWEEP: step_sweep(d); break;
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
@@ -239,12 +241,12 @@ static void start(struct manager *m)
 		return;
 	m->started = true;
 	m->adopting = true;
-	step_dirs_adopt(m);
+	step_entries_adopt(m);
 	m->adopting = false;
 	queue_event(m, &started);
 	drain(m);
 	for (size_t i = 0; i < m->n_steps; i++)
-		step_dir_connect(m->steps[i]);
+		step_talk_connect(m->steps[i]);
 	logs_retain(m->logs);
 	layers_sweep(m->layers);
 	images_tidy(m->images);
