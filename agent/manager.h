@@ -7,7 +7,7 @@
  *   <- step_entry (what was ordered, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
  *   <- metrics <- link <- logs, exec, image_asks
- *   <- manager (turn, effects, start-up).
+ *   <- step_effect (of the core, on one step) <- manager (turn, other effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
 #include "agent/core/agent/discovery.h"
