@@ -177,11 +177,11 @@ void step_dir_remove(struct step_dir *d)
 {
 	struct manager *m = d->manager;
 	struct mo_log_where w = where(d);
-	/* The entry goes first: an agent that is killed half-way leaves no step behind that
-	 * seems to wait for its start. */
-	if (d->fd >= 0)
-		mo_remove_at(d->fd, "launch.json", 0);
-	int r = mo_rm_rf(d->path);
+	_cleanup_(mo_freep) char *gone = path_step_gone(m->config, d->job, d->attempt);
+	/* In one change: of an agent that is killed half-way nothing is left that its successor
+	 * would take for a step. */
+	int r = mo_rename(d->path, gone) == 0 ? mo_rm_rf(gone) : errno == ENOENT ? 0 : -errno;
+
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
 	cgroup_remove(d);

@@ -129,8 +129,9 @@ int step_entry_write(struct step_dir *d, const struct command *c, struct mo_erro
 	if (r == 0 && d->spool.layer)
 		r = layers_make(d->manager->layers, d->job, d->attempt);
 	if (r == 0)
-		/* outlives the agent; a power loss ends the step with it, as the boot id shows */
-		r = mo_write_file(file, b.data, b.len, 0600, false);
+		/* also where the directory outlives a loss of power: its boot id proves the step
+		 * over. Memory, which it is by default, costs no sync. */
+		r = mo_write_file(file, b.data, b.len, 0600, true);
 	loaded(d);
 	return r < 0 ? mo_error_set(err, r, "the spool entry %s on %s could not be written: %s",
 				    file, d->manager->config->node, strerror(-r))
@@ -185,11 +186,25 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt)
 			 : "the supervisor of this step died; what is left of its ranks is killed");
 }
 
+/* Of one that an agent before this one had begun to remove. */
+static void remove_rest(const char *steps, const char *name)
+{
+	_cleanup_(mo_freep) char *path = mo_path(steps, "%s", name);
+	int r = mo_rm_rf(path);
+
+	if (r < 0)
+		mo_log(MO_WARNING, NULL, NULL, "%s cannot be removed: %s", path, strerror(-r));
+}
+
 void step_entries_adopt(struct manager *m)
 {
 	_cleanup_(mo_freep) char *path = mo_path(m->config->runtime_dir, "steps");
 	_cleanup_(mo_dir_freep) struct mo_dir *dir = mo_dir_open(AT_FDCWD, path, 0);
 	for (const char *name; (name = mo_dir_next(dir));) {
+		if (mo_starts_with(name, STEP_GONE)) {
+			remove_rest(path, name);
+			continue;
+		}
 		const char *dot = strstr(name, ".a");
 		int64_t job, attempt;
 		_cleanup_(mo_freep) char *first =
