@@ -173,17 +173,25 @@ struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt)
 	return d;
 }
 
+void step_dir_forget(struct step_dir *d)
+{
+	_cleanup_(mo_freep) char *gone = path_step_gone(d->manager->config, d->job, d->attempt);
+	struct mo_log_where w = where(d);
+
+	d->forgotten = true;
+	if (mo_rename(d->path, gone) < 0 && errno != ENOENT)
+		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(errno));
+}
+
 void step_dir_remove(struct step_dir *d)
 {
 	struct manager *m = d->manager;
 	struct mo_log_where w = where(d);
 	_cleanup_(mo_freep) char *gone = path_step_gone(m->config, d->job, d->attempt);
-	/* In one change: of an agent that is killed half-way nothing is left that its successor
-	 * would take for a step. */
-	int r = mo_rename(d->path, gone) == 0 ? mo_rm_rf(gone) : errno == ENOENT ? 0 : -errno;
+	int r = mo_rm_rf(gone);
 
 	if (r < 0)
-		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
+		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", gone, strerror(-r));
 	cgroup_remove(d);
 	if (d->spool.layer)
 		layers_remove(m->layers, d->job, d->attempt);

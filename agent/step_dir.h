@@ -18,7 +18,7 @@ struct step_dir {
 	int lock_fd; /* held by us: its stepd is proved dead */
 	bool held;   /* to be started: it has none of its GPUs yet (release.c) */
 	bool gone;   /* the journal ends with NOTE_GONE */
-	/* removed at the end of the turn: what starts now does not wait for it */
+	/* its files are removed at the end of the turn: what starts now does not wait for it */
 	bool forgotten;
 	bool *exited;
 	size_t n_exited; /* per local rank: NOTE_EXIT was read */
@@ -48,4 +48,7 @@ void step_dir_reread(struct step_dir *d); /* the same from the journal's beginni
 bool step_dir_lock(struct step_dir *d);   /* true: it is ours, and no stepd lives */
 /* The lock is ours: reads the journal to its end, AE_STEPD_LOST. */
 void step_dir_lost(struct step_dir *d, const char *text);
-void step_dir_remove(struct step_dir *d); /* from disk too; frees d */
+/* In one change, before anybody hears of it: of an agent that is killed half-way nothing is left
+ * that its successor would take for a step. */
+void step_dir_forget(struct step_dir *d);
+void step_dir_remove(struct step_dir *d); /* one that is forgotten; frees d */

@@ -104,6 +104,6 @@ void step_effect(struct manager *m, struct agent_effect *x)
 	case AX_MOTION: motion_look(d); break;
 	case AX_RECORDER: recorder_ask(d); break;
 	case AX_ACTIVITY: activity_look(d); break;
-	case AX_FORGET: d->forgotten = true; break;
+	case AX_FORGET: step_dir_forget(d); break;
 	}
 }

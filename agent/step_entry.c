@@ -164,6 +164,7 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt)
 	bool held = !step_dir_lock(d);
 	loaded(d);
 	if (left == STEP_LEFT_NOTHING && !held) {
+		step_dir_forget(d);
 		step_dir_remove(d);
 		return;
 	}

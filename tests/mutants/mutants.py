@@ -1481,9 +1481,9 @@ MUTANTS = [
     ),
     (
         "a step that is over is removed piece by piece",
-        "step_dir_remove",
-        "mo_rename(d->path, gone) == 0 ? mo_rm_rf(gone)",
-        "mo_rm_rf(d->path) == 0 ? 0",
+        "step_dir_forget",
+        "mo_rename(d->path, gone) < 0",
+        "mo_rm_rf(d->path) < 0",
         [unit("seams/agent", "test_agent"), SIM],
     ),
     (

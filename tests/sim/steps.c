@@ -88,7 +88,7 @@ static struct simstep *ordered(struct sim *s, int node, const struct agent_effec
 
 void steps_effect(struct sim *s, int node, struct agent_effect *x)
 {
-	bool writes = x->type == AX_SPOOL || x->type == AX_WRITE_NOTE;
+	bool writes = x->type == AX_SPOOL || x->type == AX_WRITE_NOTE || x->type == AX_FORGET;
 	struct simstep *st =
 		x->type == AX_SPOOL ? ordered(s, node, x) : step_of(s, node, x->job, x->attempt);
 
@@ -97,13 +97,17 @@ void steps_effect(struct sim *s, int node, struct agent_effect *x)
 			      "the agent writes into the journal of a living supervisor, j-%lld "
 			      "attempt %lld on %s",
 			      (long long)x->job, (long long)x->attempt, s->nodes[node].name);
-	if (begin(s, node, writes, x->type == AX_SPOOL ? F_SPOOL_FAILS : F_JOURNAL_FAILS) &&
+	if (begin(s, node, writes,
+		  x->type == AX_SPOOL        ? F_SPOOL_FAILS
+		  : x->type == AX_WRITE_NOTE ? F_JOURNAL_FAILS
+					     : 0) &&
 	    x->type == AX_SPOOL)
 		sim_harm(s, x->job, x->attempt);
 	step_effect(&s->nodes[node].shell->m, x);
 	if (x->type == AX_SPOOL)
 		mo_str_set(&st->step_id, dir_of(s, st)->spool.step_id);
-	if (!end(s, node))
+	end(s, node);
+	if (x->type == AX_SPOOL || x->type == AX_FORGET)
 		look(s, node);
 }
 
