@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "agent/link.h"
-#include "agent/step_dir.h"
+#include "agent/step_talk.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
@@ -62,10 +62,10 @@ static void say(struct execs *x, struct exec *e)
 
 	e->said_us = mo_clock_boot_us();
 	if (d)
-		step_dir_order(d, &(struct stepd_order){ .cmd = (char *)"exec",
-							 .signal = MO_NONE,
-							 .grace_us = MO_NONE,
-							 .exec = e->command->query });
+		step_talk_order(d, &(struct stepd_order){ .cmd = (char *)"exec",
+							  .signal = MO_NONE,
+							  .grace_us = MO_NONE,
+							  .exec = e->command->query });
 }
 
 /* Why nothing will come of it; NULL: it may. */

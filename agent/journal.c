@@ -133,8 +133,6 @@ int journal_append(struct journal *j, const struct note *n)
 			return -errno;
 		return r;
 	}
-	if (mo_sync(fd, false) < 0)
-		return -errno;
 	if (j->offset > end) { /* the torn piece that was read is gone */
 		j->offset = end;
 		mo_buf_reset(&j->partial);

@@ -19,8 +19,9 @@ void journal_done(struct journal *j);
 /* Calls fn for each new complete line; fn takes over the heap note. Lines that are no note are
  * skipped (counted in the result). 0 or more, or a negative errno. */
 int journal_read(struct journal *j, void (*fn)(void *arg, struct note *note), void *arg);
-/* Appends one note durably; a torn last line of the dead stepd is cut off. Only while holding
- * the step's lock. */
+/* Appends one note; a torn last line of the dead stepd is cut off. Only while holding the step's
+ * lock. It outlives the agent; no sync is owed: a loss of power ends the step, and nobody reads
+ * notes of another boot. */
 int journal_append(struct journal *j, const struct note *n);
 /* Deletes segments whose notes are all <= through, never the last one, nor the first: it says which
  * processes the ranks are, which a later agent has to know. */

@@ -3,10 +3,11 @@
  * direction, from below:
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
- *   <- supervisor <- step_dir (one step: lock, socket, adoption), health (probes and checks)
+ *   <- supervisor <- step_dir (one step: lock, journal), step_talk (with its supervisor)
+ *   <- step_entry (what was ordered, adoption), health (probes and checks)
  *   <- plain <- reserve, unit (ways to start a supervisor) <- start; controller (messages)
  *   <- metrics <- link <- logs, exec, image_asks
- *   <- manager (turn, effects, start-up).
+ *   <- step_effect (of the core, on one step) <- manager (turn, other effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
 #include "agent/core/agent/discovery.h"

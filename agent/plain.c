@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "agent/helper.h"
+#include "agent/step_talk.h"
 
 #define START_DEADLINE_US 20000000
 
@@ -10,7 +11,7 @@ static void on_starter(void *arg, int status, const char *out, size_t n, const c
 {
 	struct step_dir *d = arg;
 	d->starter = NULL; /* frees itself */
-	step_dir_started(d, problem);
+	step_talk_started(d, problem);
 }
 
 void plain_start(struct step_dir *d)
@@ -22,5 +23,5 @@ void plain_start(struct step_dir *d)
 	_cleanup_(mo_freep) char *text =
 		r < 0 ? mo_printf("%s: %s", m->stepd_path, strerror(-r)) : NULL;
 	if (text)
-		step_dir_start_failed(d, text);
+		step_talk_start_failed(d, text);
 }

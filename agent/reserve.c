@@ -16,6 +16,7 @@
 #include "agent/helper.h"
 #include "agent/paths.h"
 #include "agent/plain.h"
+#include "agent/step_talk.h"
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
 
@@ -63,7 +64,7 @@ static int on_word(sd_event_source *source, int fd, uint32_t events, void *arg)
 		return 0;
 	let_go(v, n == 1 ? FILL_AFTER_US : REFILL_US);
 	if (d && n == 1)
-		step_dir_started(d, NULL);
+		step_talk_started(d, NULL);
 	else if (d)
 		plain_start(d); /* it died: whoever gets the lock runs the step */
 	return 0;
@@ -123,7 +124,7 @@ static void on_timer(void *arg)
 		kill(v->pid, SIGKILL);
 	let_go(v, REFILL_US);
 	if (d)
-		step_dir_started(d, "moe-stepd did not finish in time");
+		step_talk_started(d, "moe-stepd did not finish in time");
 }
 
 static bool take(struct reserve *v, const struct step_dir *d)

@@ -4,7 +4,7 @@
 #include "agent/step_dir.h"
 
 struct starter {
-	/* Ends with step_dir_started(), or at once with step_dir_start_failed(). */
+	/* Ends with step_talk_started(), or at once with step_talk_start_failed(). */
 	void (*start)(struct starter *s, struct step_dir *d);
 	void (*free)(struct starter *s);
 	/* the supervisor's cgroup is its unit's: the agent makes none */

@@ -1,4 +1,6 @@
-/* One step directory (step_dir.c): spool entry, lock, socket and journal of a step. */
+/* One step directory as the agent lives with it: its journal, its lock (whoever gets it has proof
+ * that stepd is dead), its end. What was ordered there is step_entry.h's, how it is spoken with
+ * step_talk.h's. Nothing here ever kills a stepd. */
 #pragma once
 #include "agent/core/stepd/spool.h"
 #include "agent/journal.h"
@@ -16,7 +18,7 @@ struct step_dir {
 	int lock_fd; /* held by us: its stepd is proved dead */
 	bool held;   /* to be started: it has none of its GPUs yet (release.c) */
 	bool gone;   /* the journal ends with NOTE_GONE */
-	/* removed at the end of the turn: what starts now does not wait for it */
+	/* its files are removed at the end of the turn: what starts now does not wait for it */
 	bool forgotten;
 	bool *exited;
 	size_t n_exited; /* per local rank: NOTE_EXIT was read */
@@ -41,21 +43,12 @@ struct step_dir {
 struct step_dir *step_dir_find(struct manager *m, int64_t job, int64_t attempt);
 struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt);
 struct step_dir *step_dir_free(struct step_dir *d);
-/* Adoption at start: AE_SPOOLED_STEP for every directory, and its notes. */
-void step_dirs_adopt(struct manager *m);
-/* Writes launch.json durably; binding is planned here. 0 or a negative errno with err. */
-int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err);
-/* Now, and again until it answers or is proved dead. */
-void step_dir_connect(struct step_dir *d);
-void step_dir_order(struct step_dir *d, const struct stepd_order *o);
 void step_dir_read(struct step_dir *d);   /* new notes of the journal -> AE_NOTE */
 void step_dir_reread(struct step_dir *d); /* the same from the journal's beginning */
+bool step_dir_lock(struct step_dir *d);   /* true: it is ours, and no stepd lives */
 /* The lock is ours: reads the journal to its end, AE_STEPD_LOST. */
 void step_dir_lost(struct step_dir *d, const char *text);
-/* The start of its supervisor ended; problem NULL = stepd answers. */
-void step_dir_started(struct step_dir *d, const char *problem);
-/* The start failed in that way: nothing was started, or what was is heard of by its lock. */
-void step_dir_start_failed(struct step_dir *d, const char *text);
-/* "unit", its own cgroup2 directory, or NULL: none; caller frees. */
-char *step_cgroup(const struct step_dir *d);
-void step_dir_remove(struct step_dir *d); /* from disk too; frees d */
+/* In one change, before anybody hears of it: of an agent that is killed half-way nothing is left
+ * that its successor would take for a step. */
+void step_dir_forget(struct step_dir *d);
+void step_dir_remove(struct step_dir *d); /* one that is forgotten; frees d */

@@ -6,7 +6,7 @@
 
 #include "agent/journal.h"
 #include "agent/paths.h"
-#include "agent/starter.h"
+#include "agent/step_entry.h"
 #include "lib/base/fd.h"
 #include "lib/model/launch.h"
 

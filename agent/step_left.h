@@ -1,5 +1,5 @@
 /* What a step's directory says of it where its spool entry cannot be read (a full or damaged
- * disk): enough to find what runs of it, and to forward its journal. Called by step_dir.c. */
+ * disk): enough to find what runs of it, and to forward its journal. Called by step_entry.c. */
 #pragma once
 #include "agent/step_dir.h"
 

@@ -1,5 +1,5 @@
 /* The agent's end of the socket of a step's supervisor. What the words mean is known to
- * step_dir.c. */
+ * step_talk.c. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "lib/base/buf.h"

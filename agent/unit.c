@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "agent/ending.h"
 #include "agent/helper.h"
+#include "agent/step_talk.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/log.h"
@@ -76,7 +77,7 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 	if (problem) /* nothing is started while the machine goes down */
 		ending_ask(u->m);
 	if (d)
-		step_dir_started(d, problem);
+		step_talk_started(d, problem);
 	start_free(s);
 }
 
@@ -229,7 +230,7 @@ static void units_start(struct starter *s, struct step_dir *d)
 	int r = start((struct unit_starter *)s, d, &err);
 
 	if (r < 0)
-		step_dir_start_failed(d, mo_error_text(&err, r));
+		step_talk_start_failed(d, mo_error_text(&err, r));
 }
 
 int unit_starter_new(struct manager *m, struct starter **ret, struct mo_error *err)

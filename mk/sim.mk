@@ -4,7 +4,9 @@
 SIM_SRC := $(wildcard tests/sim/*.c) tests/unit/asserting.c tests/hangs/recorded.c \
 	$(addprefix tests/unit/seams/,disk.c files.c vfs.c streams.c people.c) \
 	$(filter-out daemon/main.c daemon/agent_answer.c daemon/child.c,$(SRC_moed)) \
-	$(addprefix agent/,fence.c journal.c link.c queue.c token.c stepd/journal.c)
+	$(addprefix agent/,cgroup.c fence.c journal.c link.c paths.c queue.c start.c step_dir.c \
+		step_effect.c step_entry.c step_left.c step_talk.c sweep.c token.c \
+		stepd/entry.c stepd/journal.c)
 SIM_ROOMS := recipe dcore acore plan wire model base
 $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(ROOMS_moed))
 	$(CC) $(LDFLAGS_ALL) -Wl,--wrap=job_row_find -o $@ $(call obj,$(SIM_SRC)) \

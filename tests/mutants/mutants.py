@@ -93,6 +93,7 @@ MUTANTS = [
         "return sync ? (void)sync_parent, 0 : 0;",
         [SIM_SOON],
     ),
+    ("a spool entry is not synced", "step_entry_write", "0600, true)", "0600, false)", [SIM]),
     (
         "a launch is not in the fence's log",
         "fence_save",
@@ -1479,11 +1480,11 @@ MUTANTS = [
         [unit("dcore", "test_health")],
     ),
     (
-        "spool entry removed last",
-        "step_dir_remove",
-        'mo_remove_at(d->fd, "launch.json", 0);',
-        ";",
-        [e2e("test_faults.py", "agent_killed_while_it_forgets_a_step")],
+        "a step that is over is removed piece by piece",
+        "step_dir_forget",
+        "mo_rename(d->path, gone) < 0",
+        "mo_rm_rf(d->path) < 0",
+        [unit("seams/agent", "test_agent"), SIM],
     ),
     (
         "cut line of the fence believed",

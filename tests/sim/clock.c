@@ -95,14 +95,15 @@ static int64_t until_of(const struct sim *s, const struct queued *e)
 	case K_AGENT_TICK:
 	case K_AGENT_UP:
 	case K_AGENT_EVENT:
+	case K_NODE_TIMER:
 	case K_LEAVE:
 	case K_STAY: node = (int)e->a; break;
 	case K_STEP_TICK:
 	case K_STEP_EVENT:
-	case K_WRITTEN:
+	case K_WORD:
+	case K_SPAWN:
 	case K_FORK:
 	case K_UNIT_KILL:
-	case K_SILENT:
 	case K_HUNG_END: node = ((const struct simstep *)e->p)->node; break;
 	case K_STUCK:
 	case K_STUCK_END: node = ((const struct proc *)e->p)->step->node; break;

@@ -7,7 +7,7 @@
 #define NODES 64
 #define GPUS 4
 
-struct reader;
+struct supervisor;
 struct writer;
 struct simstep;
 struct shell;
@@ -28,15 +28,15 @@ struct simstep {
 	int64_t job, attempt;
 	int64_t boot; /* boot it was made in */
 	struct launch launch;
-	bool spooled;     /* the entry is on disk */
+	bool spooled;     /* something of it is on disk */
 	bool stepd, hung; /* the supervisor lives; it is stopped */
 	int64_t hung_at;  /* when it was last stopped or let go on, 0 never */
 	struct stepd_core *core;
-	/* its journal: as a supervisor writes it (notes.h), as an agent reads it (spool.h) */
-	struct writer *writer;
-	struct reader *reader;
-	struct shell *queue; /* to which reading brings notes */
-	int last_kind;       /* of its notes */
+	char *step_id;           /* by which its processes are found */
+	struct writer *writer;   /* its journal, as a supervisor has it (notes.h) */
+	struct supervisor *line; /* an agent is connected (line.c) */
+	bool asked;              /* it owes that agent an answer */
+	int last_kind;           /* of its notes */
 	int64_t in_segment;
 	bool done; /* the supervisor ends when all is written */
 	/* its segments are short: so many of its first notes are deleted */

@@ -1,5 +1,7 @@
 /* build/sim: runs seeds, prints how often each fault, each transition and each row of
- * docs/states.md came. Exit 1 at a violation, or (with --seeds) when one of them never did. */
+ * docs/states.md came. Exit 1 at a violation, or (with --seeds) when one of them never did. With
+ * --lie no sync of a file (a directory) of such a name does anything: a sync that is owed shows by a
+ * violation. */
 #include "tests/sim/run.h"
 
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 
 #include "lib/base/parse.h"
 #include "tests/hangs/recorded.h"
+#include "tests/unit/seams/world.h"
 
 #define PROCESSES_MAX 16
 
@@ -125,7 +128,8 @@ static bool fails(uint64_t seed, const struct less *less)
 static int usage(void)
 {
 	fprintf(stderr, "usage: sim --seed N [--steps | --shrink] [--off KIND,...] [--jobs N] "
-			"[--nodes N] [--fault-time S] | --seeds A-B | --states\n");
+			"[--nodes N] [--fault-time S] | --seeds A-B | --states; "
+			"with seeds: [--lie PATTERN]\n");
 	return 2;
 }
 
@@ -158,6 +162,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			   mo_parse_i64(argv[i + 1], 0, INT64_MAX, &o->first) == 0) {
 			o->last = o->first;
 			i++;
+		} else if (mo_streq(argv[i], "--lie") && i + 1 < argc) {
+			seam_syncs_lie(argv[++i]);
 		} else if (mo_streq(argv[i], "--seeds") && i + 1 < argc) {
 			if (!parse_range(argv[++i], o))
 				return false;

@@ -1,14 +1,10 @@
 /* An agent among the effects of its core, and the node around it, which may lose power. What of the
  * agent is production's: shell.h. It may die between any two effects. */
 #include "tests/sim/shell.h"
-#include "agent/core/agent/motion.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/sim/spool.h"
-
-#define RELEASE_US (30 * S)
+#include "tests/sim/steps.h"
 
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt)
 {
@@ -74,104 +70,15 @@ static void scan(struct sim *s, int node, const struct agent_effect *x)
 	mo_desc_done(&scan_result_desc, &result);
 }
 
-static void to_stepd(struct sim *s, int node, const struct agent_effect *x)
+static void run_effect(struct sim *s, int node, struct agent_effect *x)
 {
-	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct stepd_event e;
-
-	if (!st || !st->stepd)
-		return;
-	past_check_order(s, st);
-	stepd_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
-	e.signal = x->signal;
-	e.grace_us = x->grace_us;
-	stepd_later(s, st, 100, &e);
-}
-
-static void look(struct sim *s, int node, const struct agent_effect *x)
-{
-	struct agent_event e = { .type = AE_MOTION, .job = x->job, .attempt = x->attempt };
-	struct attempt *a = sim_attempt(s, x->job, x->attempt);
-	struct motion_reading *ranks =
-		agent_core_ranks(s->nodes[node].agent, x->job, x->attempt, &e.n_readings);
-
-	for (size_t i = 0; a && i < e.n_readings; i++)
-		engine_motion(s, a, &ranks[i]);
-	e.readings = ranks;
-	agent_event(s, node, &e);
-	free(ranks);
-}
-
-/* Drivers give GPUs back late, or never: an agent that began anew finds it as it was. */
-static void release(struct sim *s, int node, const struct agent_effect *x)
-{
-	struct simstep *st = step_of(s, node, x->job, x->attempt);
-	struct agent_event held = {
-		.type = AE_HELD, .job = x->job, .attempt = x->attempt, .text = "GPU 0 is held"
-	};
-	struct agent_event e = { .type = AE_RELEASED, .job = x->job, .attempt = x->attempt };
-
-	if (!st)
-		return;
-	if (!st->freed_at)
-		st->freed_at = sim_fault(s, F_GPU_LATE, 0.05) ? s->now + sim_between(s, MS, 30 * S)
-			       : sim_fault(s, F_GPU_HELD, 0.01) ? INT64_MAX
-								: s->now;
-	e.ok = st->freed_at <= s->now + RELEASE_US;
-	if (st->freed_at > s->now)
-		agent_event(s, node, &held);
-	if (!e.ok) {
-		sim_harm(s, x->job, x->attempt);
-		e.text = "GPU 0 is not given back";
-	}
-	agent_later(s, node, e.ok ? MO_MAX(st->freed_at - s->now, 1) : RELEASE_US, &e);
-}
-
-static void start(struct sim *s, struct simstep *st)
-{
-	if (st->launch.n_gpus && (!st->freed_at || st->freed_at > s->now))
-		sim_violation(s, "j-%lld attempt %lld starts on %s before its GPUs are given back",
-			      (long long)st->job, (long long)st->attempt, s->nodes[st->node].name);
-	stepd_start(s, st);
-}
-
-static void run_effect(struct sim *s, int node, const struct agent_effect *x)
-{
-	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
-	struct agent_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
-
 	switch (x->type) {
 	case AX_FENCE: shell_fence(s, node, x); break;
-	case AX_SPOOL: spool_step(s, node, x); break;
-	case AX_RELEASE: release(s, node, x); break;
-	case AX_START:
-		if (st)
-			start(s, st);
-		break;
-	case AX_STOP:
-	case AX_KILL: to_stepd(s, node, x); break;
-	case AX_SWEEP:
-		if (st) {
-			int64_t until = stepd_sweep(s, st);
-
-			agent_later(s, node, until - s->now + sim_between(s, MS, 50 * MS), &e);
-		}
-		break;
-	case AX_WRITE_NOTE: spool_write_note(s, node, x); break;
-	case AX_REREAD:
-		if (st)
-			spool_reread(s, st);
-		break;
 	case AX_SCAN: scan(s, node, x); break;
-	case AX_MOTION: look(s, node, x); break;
-	case AX_FORGET:
-		if (st)
-			spool_forget(s, st);
-		break;
 	case AX_HELLO: shell_hello(s, node); break;
 	case AX_SYNC: shell_sync(s, node); break;
 	case AX_SEND_URGENT: shell_urgent(s, node); break;
-	default: break;
+	default: steps_effect(s, node, x); break;
 	}
 }
 
@@ -181,10 +88,6 @@ void agent_event(struct sim *s, int node, struct agent_event *e)
 	struct agent_out out = { 0 };
 	int64_t instance = n->instance;
 
-	if (!n->agent)
-		return;
-	if (e->type == AE_STEPD_LOST && step_of(s, node, e->job, e->attempt))
-		spool_read(s, step_of(s, node, e->job, e->attempt)); /* to its end */
 	if (!n->agent)
 		return;
 	agent_core_decide(n->agent, e, clock_boot_us(s, node), &out);
@@ -262,11 +165,12 @@ void agent_up(struct sim *s, int node)
 	n->n_orders = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	shell_open(s, node);
-	for (size_t i = 0; i < s->n_steps && n->agent && n->instance == born; i++)
-		if (s->steps[i]->node == node && s->steps[i]->spooled)
-			spool_adopt(s, node, s->steps[i]);
+	if (!n->agent || n->instance != born || !steps_adopt(s, node))
+		return;
 	if (n->agent && n->instance == born)
 		agent_event(s, node, &e);
+	if (n->agent && n->instance == born)
+		steps_connect(s, node);
 }
 
 void agent_kill(struct sim *s, int node, int64_t down_us)
@@ -323,13 +227,9 @@ void node_off(struct sim *s, int node, int64_t off_us)
 		if (st->node != node)
 			continue;
 		step_lost(s, st);
-		if (!st->spooled)
-			continue;
-		if (sim_fault(s, F_OLD_SPOOL, 0.3))
-			runtime_on_disk = true;
-		if (!runtime_on_disk)
-			spool_forget(s, st);
+		runtime_on_disk |= st->spooled && sim_fault(s, F_OLD_SPOOL, 0.3);
 	}
+	steps_lost(s, node, runtime_on_disk);
 	if (off_us != INT64_MAX)
 		sim_at(s, s->now + off_us, K_BOOT, node, 0, NULL, NULL);
 }

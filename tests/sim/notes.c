@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "agent/core/stepd/spool.h"
 #include "tests/sim/seams.h"
 #include "tests/sim/writer.h"
 #include "tests/unit/seams/world.h"
@@ -27,13 +28,24 @@ static void again(void *arg, int64_t us)
 bool notes_open(struct sim *s, struct simstep *st)
 {
 	_cleanup_(mo_freep) char *dir = notes_dir(s, st);
+	struct seam_life life = { 0 };
 
 	sim = s;
-	seam_be(&(struct seam_life){ 0 });
+	seam_be(&life);
+	if (sim_fault(s, F_STEPD_WITHIN, 0.004))
+		seam_crash_after(1 + sim_random(s) % 4);
 	st->writer = writer_new(dir, again, st);
 	seam_be(NULL);
 	st->in_segment = 0;
-	return st->writer != NULL;
+	if (life.dead)
+		sim_harm(s, st->job, st->attempt);
+	if (!st->writer)
+		return false;
+	if (!mo_desc_equal(&launch_desc, &st->launch, writer_launch(st->writer)))
+		sim_violation(s, "the supervisor of %s reads another launch", dir);
+	if (life.dead)
+		notes_close(st);
+	return !life.dead;
 }
 
 void notes_add(struct simstep *st, const struct note *n)
@@ -64,8 +76,13 @@ bool notes_flush(struct sim *s, struct simstep *st)
 		writer_segment_ends(st->writer);
 		st->in_segment = 0;
 	}
-	if (n > 0)
-		sim_at(s, s->now + 200, K_WRITTEN, s->nodes[st->node].instance, 0, st, NULL);
+	if (n > 0) {
+		struct stepd_word w;
+
+		mo_desc_init(&stepd_word_desc, &w);
+		w.written = writer_written(st->writer);
+		line_say(s, st, &w);
+	}
 	return true;
 }
 

@@ -194,9 +194,9 @@ void stepd_stuck(struct sim *s, struct proc *p)
 	stepd_event(s, p->step, &e);
 }
 
-int64_t stepd_sweep(struct sim *s, struct simstep *st)
+size_t proc_hunt(struct sim *s, struct simstep *st)
 {
-	int64_t until = s->now;
+	size_t n = 0;
 
 	if (st->stepd)
 		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor",
@@ -204,11 +204,11 @@ int64_t stepd_sweep(struct sim *s, struct simstep *st)
 	for (size_t i = 0; i < st->n_procs; i++) {
 		drop_child(s, &st->procs[i]);
 		if (st->procs[i].alive && st->procs[i].stuck)
-			until = MO_MAX(until, st->procs[i].stuck_until + 1);
+			n++;
 		else
 			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
 	}
-	return until;
+	return n;
 }
 
 void step_lost(struct sim *s, struct simstep *st)

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "tests/sim/check.h"
-#include "tests/sim/spool.h"
+#include "tests/sim/seams.h"
+#include "tests/sim/steps.h"
 
 #define QUIET_TIME (1800 * S)
 
@@ -22,10 +23,11 @@ static void one_of_step(struct sim *s, const struct queued *e, struct simstep *s
 		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
 		break;
-	case K_WRITTEN:
-		if (e->a == s->nodes[st->node].instance)
-			spool_read(s, st);
+	case K_WORD:
+		line_arrived(s, st, e);
+		free(e->q);
 		break;
+	case K_SPAWN: steps_spawned(s, st, e->a); break;
 	case K_FORK:
 		if (e->a == st->instance)
 			stepd_fork(s, st, (size_t)e->b);
@@ -33,10 +35,6 @@ static void one_of_step(struct sim *s, const struct queued *e, struct simstep *s
 	case K_UNIT_KILL:
 		if (e->a == st->instance)
 			outside_kill(s, st);
-		break;
-	case K_SILENT:
-		if (e->a == st->instance)
-			stepd_silent(s, st);
 		break;
 	case K_HUNG_END:
 		if (e->a == st->instance)
@@ -53,6 +51,7 @@ static void one(struct sim *s, const struct queued *e)
 	case K_ANSWER: network_answer(s, e->p); break;
 	case K_TURN: control_turn(s, e); break;
 	case K_TIMER: control_timer(s, e); break;
+	case K_NODE_TIMER: seams_timer(s, (int)e->a, e); break;
 	case K_CONTROLLER_UP: control_start(s); break;
 	case K_AGENT_TICK:
 		if (e->b == s->nodes[e->a].instance)
@@ -120,6 +119,7 @@ static void drop(struct queued *e)
 		mo_desc_done(&note_desc, &((struct stepd_event *)e->q)->note);
 		free(e->q);
 		break;
+	case K_WORD: free(e->q); break;
 	default: break;
 	}
 }

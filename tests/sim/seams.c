@@ -10,11 +10,14 @@
 #include "lib/base/clock.h"
 #include "lib/loop/loop.h"
 #include "tests/sim/seams.h"
+#include "tests/sim/shell.h"
 
 #define BOOTED (100 * S) /* for so long, at its machine's start */
 
-/* One event of a timer is queued: when it comes too early, the next one is. */
+/* One event of a timer is queued: when it comes too early, the next one is. Of a node's, due is
+ * what its clock says then. */
 struct mo_timer {
+	int node; /* -1: the controller's */
 	void (*fn)(void *arg);
 	void *arg;
 	bool used;
@@ -27,6 +30,8 @@ struct mo_turn {
 };
 static struct sim *sim;
 static struct mo_timer timers[32];
+static struct mo_timer **of_nodes;
+static size_t n_of_nodes;
 static struct mo_turn turn;
 static bool ended;
 static int node_runs = -1;
@@ -109,11 +114,33 @@ void mo_loop_end(sd_event *loop, int code)
 
 void mo_loop_notify(const char *state) {}
 
+static int node_timer(void (*fn)(void *arg), void *arg, struct mo_timer **ret)
+{
+	struct mo_timer *t = NULL;
+
+	for (size_t i = 0; i < n_of_nodes && !t; i++)
+		t = of_nodes[i]->used ? NULL : of_nodes[i];
+	if (!t)
+		t = *MO_GROW(of_nodes, n_of_nodes) = mo_alloc(sizeof(*t));
+	*t = (struct mo_timer){ .node = node_runs,
+				.fn = fn,
+				.arg = arg,
+				.used = true,
+				.due = INT64_MAX,
+				.queued = INT64_MAX,
+				.event = t->event + 1 };
+	*ret = t;
+	return 0;
+}
+
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret)
 {
+	if (node_runs >= 0)
+		return node_timer(fn, arg, ret);
 	for (size_t i = 0; i < ELEMENTSOF(timers); i++)
 		if (!timers[i].used) {
-			timers[i] = (struct mo_timer){ .fn = fn,
+			timers[i] = (struct mo_timer){ .node = -1,
+						       .fn = fn,
 						       .arg = arg,
 						       .used = true,
 						       .due = INT64_MAX,
@@ -127,15 +154,22 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 
 static void queue_timer(struct mo_timer *t)
 {
-	if (t->due >= t->queued)
+	int64_t at = t->due;
+
+	if (at >= t->queued)
 		return;
-	t->queued = t->due;
-	sim_at(sim, t->due, K_TIMER, sim->ctl.instance, ++t->event, t, NULL);
+	t->queued = at;
+	if (t->node >= 0)
+		sim_at(sim, clock_true(sim, t->node, at), K_NODE_TIMER, t->node, ++t->event, t,
+		       NULL);
+	else
+		sim_at(sim, at, K_TIMER, sim->ctl.instance, ++t->event, t, NULL);
 }
 
 void mo_timer_at(struct mo_timer *t, int64_t boot_us)
 {
-	t->due = boot_us == INT64_MAX ? boot_us : boot_us + sim->ctl.boot_at - BOOTED;
+	t->due = boot_us == INT64_MAX || t->node >= 0 ? boot_us
+						      : boot_us + sim->ctl.boot_at - BOOTED;
 	queue_timer(t);
 }
 
@@ -180,19 +214,32 @@ struct mo_turn *mo_turn_free(struct mo_turn *t)
 	return NULL;
 }
 
-void moed_timer(struct sim *s, const struct queued *e)
+static void ring(struct mo_timer *t, const struct queued *e, int64_t now)
 {
-	struct mo_timer *t = e->p;
-
 	if (!t->used || t->event != e->b)
 		return;
 	t->queued = INT64_MAX;
-	if (t->due <= s->now) {
+	if (t->due <= now) {
 		t->due = INT64_MAX;
 		t->fn(t->arg);
 	} else {
 		queue_timer(t);
 	}
+}
+
+void moed_timer(struct sim *s, const struct queued *e)
+{
+	ring(e->p, e, s->now);
+}
+
+void seams_timer(struct sim *s, int node, const struct queued *e)
+{
+	if (!s->nodes[node].shell)
+		return;
+	shell_enter(s->nodes[node].shell);
+	ring(e->p, e, clock_boot_us(s, node));
+	shell_leave();
+	shell_drain(s, node);
 }
 
 void moed_turn(struct sim *s)

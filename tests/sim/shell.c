@@ -9,9 +9,11 @@
 #include "agent/link.h"
 #include "agent/metrics.h"
 #include "agent/queue.h"
+#include "agent/start.h"
+#include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "tests/sim/seams.h"
-#include "tests/sim/spool.h"
+#include "tests/sim/steps.h"
 
 /* Changes of the disk within one saving of the fence. */
 #define CHANGES 10
@@ -103,7 +105,10 @@ static void fill(struct sim *s, int node, struct shell *sh)
 					  .token_file = (char *)TOKEN,
 					  .node = n->name,
 					  .address = mo_printf("10.0.0.%d", node),
-					  .state_dir = mo_printf("/%s/state", n->name) } };
+					  .state_dir = mo_printf("/%s/state", n->name),
+					  .runtime_dir = mo_printf("/%s/run", n->name),
+					  .tmpdir = (char *)"/tmp",
+					  .log_bytes = 1 << 20 } };
 	sh->watch.shell = sh;
 	sh->m.config = &sh->config;
 	sh->m.boot_id = mo_strdup(boot);
@@ -127,10 +132,13 @@ void shell_open(struct sim *s, int node)
 	struct shell *sh = n->shell = mo_alloc(sizeof(*sh));
 
 	fill(s, node, sh);
+	_cleanup_(mo_freep) char *steps = mo_path(sh->config.runtime_dir, "steps");
+
 	seam_put(TOKEN, "moe_agent_0123456789\n");
 	shell_enter(sh);
-	if (mo_mkdir_p(sh->config.state_dir, 0755, true) < 0 || fence_open(&sh->m, &err) < 0 ||
-	    link_new(&sh->m, &sh->m.link, &err) < 0)
+	if (mo_mkdir_p(sh->config.state_dir, 0755, true) < 0 ||
+	    mo_mkdir_p(steps, 0700, false) < 0 || starter_new(&sh->m, &sh->m.starter, &err) < 0 ||
+	    fence_open(&sh->m, &err) < 0 || link_new(&sh->m, &sh->m.link, &err) < 0)
 		sim_violation(s, "the agent of %s does not start: %s", n->name,
 			      mo_error_text(&err, -EIO));
 	shell_leave();
@@ -144,7 +152,7 @@ void shell_drain(struct sim *s, int node)
 	struct shell *sh = n->shell;
 	bool answered = false;
 
-	if (!sh || sh->draining)
+	if (!sh || sh->draining || !n->agent)
 		return;
 	sh->draining = true;
 	while (n->shell == sh && sh->taken < sh->m.n_queue) {
@@ -162,7 +170,8 @@ void shell_drain(struct sim *s, int node)
 	sh->taken = 0;
 	sh->draining = false;
 	if (answered)
-		spool_trim(s, node);
+		steps_trim(s, node);
+	steps_tidy(s, node);
 }
 
 static struct shell *begin(struct sim *s, int node)
@@ -237,16 +246,20 @@ void shell_close(struct simnode *n)
 
 	if (!sh)
 		return;
-	spool_close(sh->sim, sh->node);
 	while (sh->taken < sh->m.n_queue)
 		queue_event_done(&sh->m.queue[sh->taken++]);
 	queue_events_done(&sh->m);
 	link_free(sh->m.link);
+	while (sh->m.n_steps > 0)
+		step_dir_free(sh->m.steps[--sh->m.n_steps]);
+	free(sh->m.steps);
+	starter_free(sh->m.starter);
 	fence_free(sh->m.fence);
 	mo_desc_done(&nodeinfo_desc, &sh->m.info);
 	free(sh->m.boot_id);
 	free(sh->config.address);
 	free(sh->config.state_dir);
+	free(sh->config.runtime_dir);
 	free(sh);
 }
 

@@ -1,5 +1,5 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and of
- * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a
+ * production's agents cores, fence, link, steps and journals in virtual time, on 64 nodes with a
  * network, disks, processes and people that fail. It knows the truth (which process lives, which
  * checkpoint is whole) that they can only infer, and holds them to the invariants of check.h
  * after every step. One seed = one run, the same every time. Files: main (options, summary), run
@@ -7,8 +7,9 @@
  * that were met), states (docs/states.md), world (queue, chance), faults (their names), clock (of
  * nodes), control (who waits for the controller, its crashes, what it stored), moed and seams
  * (what is about it), wall (its clocks), past (backups), node (an agent and what it is on), shell
- * (what of it is production's), network (messages), health (what it finds of its node), spool
- * (its steps on disk), notes and writer (their journals, as stepd writes them), stepd
+ * (what of it is production's), network (messages), health (what it finds of its node), steps
+ * (what it has of its steps), line (what it says with their supervisors), aside (what it asks for
+ * beside them), notes and writer (their journals, as stepd writes them), stepd
  * (supervisor's shell), proc (its processes), outside (their machine), train (what the ranks do),
  * files (checkpoints), engine (beside their steps), user and request (people), fault and heal
  * (what breaks, what is repaired), the check files (invariants), history (what leaves by its
@@ -76,13 +77,15 @@ enum event_kind {
 	K_ANSWER,
 	K_TURN,
 	K_TIMER,
+	K_NODE_TIMER,
 	K_CONTROLLER_UP,
 	K_AGENT_TICK,
 	K_AGENT_UP,
 	K_AGENT_EVENT,
 	K_STEP_TICK,
 	K_STEP_EVENT,
-	K_WRITTEN,
+	K_WORD,
+	K_SPAWN,
 	K_FORK,
 	K_STUCK,
 	K_STUCK_END,
@@ -97,7 +100,6 @@ enum event_kind {
 	K_USER,
 	K_RETRY,
 	K_FAULT,
-	K_SILENT,
 	K_HUNG_END,
 	K_CHECK
 };
@@ -148,6 +150,7 @@ struct sim {
 	struct truth jobs[JOBS_MAX];
 	struct op **ops;
 	size_t n_ops;
+	int64_t n_lines; /* between agents and supervisors */
 	int64_t next_pid, next_key, n_submits, n_turns, n_events;
 	/* of all seeds: [_FAULT_N], [_JOB_STATE_N * _JOB_STATE_N] */
 	int64_t *fault_counts, *move_counts;
@@ -213,14 +216,13 @@ void health_reply(struct sim *s, struct simnode *n, const struct sync_reply *r);
 void network_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 
 /* stepd.c */
-void stepd_start(struct sim *s, struct simstep *st);
+bool stepd_start(struct sim *s, struct simstep *st); /* false: it ended at once */
 void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e); /* now */
 void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct stepd_event *e);
 void stepd_event_init(struct stepd_event *e, int type);
 void stepd_tick(struct sim *s, struct simstep *st);
 void stepd_kill(struct sim *s, struct simstep *st);
 void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us);
-void stepd_silent(struct sim *s, struct simstep *st); /* it did not answer for 5 s */
 void stepd_hang_end(struct sim *s, struct simstep *st);
 void step_free_all(struct sim *s, struct simstep *st);
 
@@ -232,10 +234,17 @@ void proc_kill_all(struct sim *s, struct simstep *st);
 void proc_look_empty(struct sim *s, struct simstep *st, int64_t delay);
 void stepd_fork(struct sim *s, struct simstep *st, size_t local);
 void stepd_stuck(struct sim *s, struct proc *p);
-/* every process of the step is killed; when a scan will find none */
-int64_t stepd_sweep(struct sim *s, struct simstep *st);
+/* every process of the step is killed; how many live on for a while */
+size_t proc_hunt(struct sim *s, struct simstep *st);
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
 void step_lost(struct sim *s, struct simstep *st); /* with its node */
+
+/* line.c */
+struct stepd_word;
+void line_say(struct sim *s, struct simstep *st, const struct stepd_word *w); /* to the agent */
+void line_up(struct sim *s, struct simstep *st); /* it answers, or will when it goes on */
+void line_end(struct sim *s, struct simstep *st);
+void line_arrived(struct sim *s, struct simstep *st, const struct queued *e);
 
 /* outside.c: what the machine under the agent does to steps */
 void outside_stop(struct sim *s, struct simstep *st);

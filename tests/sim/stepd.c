@@ -38,15 +38,6 @@ void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct 
 	sim_at(s, s->now + delay, K_STEP_EVENT, st->instance, 0, st, copy);
 }
 
-static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n,
-		       int64_t delay)
-{
-	struct agent_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
-
-	if (s->nodes[st->node].agent)
-		agent_later(s, st->node, delay, &e);
-}
-
 static void write_note(struct sim *s, struct simstep *st, const struct note *from)
 {
 	struct note *n = mo_desc_dup(&note_desc, from);
@@ -138,6 +129,7 @@ static void end_turn(struct sim *s, struct simstep *st)
 		stepd_kill(s, st);
 	} else if (st->done && !notes_wait(st)) {
 		st->stepd = false;
+		line_end(s, st);
 		notes_close(st);
 	}
 }
@@ -182,18 +174,16 @@ void stepd_tick(struct sim *s, struct simstep *st)
 		end_turn(s, st); /* what the disk did not take */
 }
 
-void stepd_start(struct sim *s, struct simstep *st)
+bool stepd_start(struct sim *s, struct simstep *st)
 {
 	struct stepd_event e;
 
 	/* the lock is held: the second one exits without a word */
 	if (st->stepd)
-		return;
+		return true;
 	st->instance++;
-	if (!notes_open(s, st)) {
-		tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
-		return;
-	}
+	if (!notes_open(s, st))
+		return false;
 	st->stepd = true;
 	st->done = false;
 	st->last_kind = -1;
@@ -201,7 +191,7 @@ void stepd_start(struct sim *s, struct simstep *st)
 	st->core = stepd_core_new(&st->launch, true);
 	stepd_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
-	tell_agent(s, st, AE_STEPD_UP, NULL, 12 * MS);
+	return true;
 }
 
 void stepd_kill(struct sim *s, struct simstep *st)
@@ -221,7 +211,7 @@ void stepd_kill(struct sim *s, struct simstep *st)
 		if (!st->procs[i].stuck)
 			/* PDEATHSIG; nobody takes the status */
 			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
-	tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
+	line_end(s, st);
 }
 
 void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
@@ -232,14 +222,7 @@ void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
 		  (long long)st->job, (long long)st->attempt);
 	st->hung = true;
 	st->hung_at = s->now;
-	sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
 	sim_at(s, s->now + for_us, K_HUNG_END, st->instance, 0, st, NULL);
-}
-
-void stepd_silent(struct sim *s, struct simstep *st)
-{
-	if (st->stepd && st->hung)
-		tell_agent(s, st, AE_STEPD_SILENT, NULL, 0);
 }
 
 void stepd_hang_end(struct sim *s, struct simstep *st)
@@ -251,7 +234,8 @@ void stepd_hang_end(struct sim *s, struct simstep *st)
 	if (st->stepd && st->hung) {
 		st->hung = false;
 		st->hung_at = s->now;
-		tell_agent(s, st, AE_STEPD_UP, NULL, MS);
+		if (st->asked)
+			line_up(s, st);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (st->stepd && !st->hung)
@@ -274,5 +258,6 @@ void step_free_all(struct sim *s, struct simstep *st)
 		mo_desc_done(&note_desc, &st->held[i].note);
 	free(st->held);
 	free(st->procs);
+	free(st->step_id);
 	free(st);
 }

@@ -1,5 +1,6 @@
 /* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to
  * the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
+#include "agent/core/stepd/spool.h"
 #include "tests/sim/sim.h"
 
 #include <math.h>
@@ -257,19 +258,21 @@ bool train_tells(const struct attempt *a)
 
 static void progress(struct sim *s, const struct attempt *a, int64_t rank)
 {
-	const struct simstep *st = a->ranks[rank]->step;
+	struct simstep *st = a->ranks[rank]->step;
 	double took = (double)a->took_us / 1000.0, own = (double)a->paces[rank].own_us / 1000.0;
 	struct rank_progress p = { .rank = rank,
 				   .iteration = a->iteration,
 				   .step_ms = a->job % 3 == 2 ? own : took,
 				   .phase = PHASE_TRAIN,
 				   .busy_ms = a->job % 3 == 1 ? own : MO_NONE_F };
-	struct agent_event e = {
-		.type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p
-	};
+	struct stepd_word w;
 
-	if (st->stepd && !st->hung && s->nodes[st->node].agent)
-		agent_event(s, st->node, &e);
+	if (!st->stepd || st->hung)
+		return;
+	mo_desc_init(&stepd_word_desc, &w);
+	w.progress = &p;
+	w.n_progress = 1;
+	line_say(s, st, &w);
 }
 
 /* What was saved behind the last good loss is no better, as far as anybody can tell. */

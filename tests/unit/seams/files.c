@@ -156,16 +156,6 @@ struct file *file_new(const char *name, bool dir)
 	return f;
 }
 
-void file_rename(struct file *f, const char *to)
-{
-	_cleanup_(mo_freep) char *from = mo_strdup(f->name);
-	int64_t number = ++last_number;
-
-	mo_assert(list_of(from) == list_of(to));
-	change_name(from, NULL, number);
-	change_name(to, f, number);
-}
-
 void file_remove(struct file *f)
 {
 	_cleanup_(mo_freep) char *name = mo_strdup(f->name);
@@ -269,6 +259,44 @@ void file_each_below(const char *dir, void (*fn)(void *arg, struct file *f), voi
 	else
 		for (size_t i = 0; i < ELEMENTSOF(lists); i++)
 			each_of(&lists[i], fn, arg);
+}
+
+struct move {
+	const char *from, *to;
+};
+
+static void move_one(void *arg, struct file *f)
+{
+	const struct move *m = arg;
+	const char *rest = below(f->name, m->from);
+
+	if (rest) {
+		char *name = mo_printf("%s/%s", m->to, rest);
+
+		free(f->name);
+		f->name = name;
+	}
+}
+
+/* What is below a directory goes with it. Only of memory: no change of it comes undone. */
+static void move_below(const char *from, const char *to)
+{
+	struct move m = { from, to };
+
+	mo_assert(is_memory(from) && is_memory(to));
+	file_each_below(from, move_one, &m);
+}
+
+void file_rename(struct file *f, const char *to)
+{
+	_cleanup_(mo_freep) char *from = mo_strdup(f->name);
+	int64_t number = ++last_number;
+
+	mo_assert(list_of(from) == list_of(to));
+	if (f->dir)
+		move_below(from, to);
+	change_name(from, NULL, number);
+	change_name(to, f, number);
 }
 
 /* ---- loss of power ---- */

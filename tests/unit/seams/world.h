@@ -91,5 +91,8 @@ struct seam_process *seam_process_new(int ppid, const char *env);
 struct seam_process *seam_process(int pid); /* NULL: none */
 void seam_process_ends(int pid, int status);
 size_t seam_processes(void); /* living */
+struct mo_hunt;
+/* Others are hunted: those of a test; how many it found. */
+extern size_t (*seam_on_hunt)(const struct mo_hunt *h);
 int seam_killed(void);       /* how many got SIGKILL */
 void seam_people_done(void);

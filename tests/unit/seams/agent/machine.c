@@ -3,6 +3,7 @@
 #include "agent/helper.h"
 #include "agent/reserve.h"
 #include "agent/shutdown.h"
+#include "agent/step_talk.h"
 #include "agent/unit.h"
 #include "lib/loop/ready.h"
 #include "tests/unit/seams/agent/bed.h"
@@ -119,7 +120,7 @@ void seam_machine_answers(void)
 		starting.job > 0 ? step_dir_find(starting.m, starting.job, starting.attempt) : NULL;
 	starting.job = 0;
 	if (d)
-		step_dir_started(d, NULL);
+		step_talk_started(d, NULL);
 }
 
 /* ---- systemd ---- */

@@ -204,6 +204,7 @@ static void stepd_start(const char *dir, int64_t job, int64_t attempt)
 	mo_desc_init(&spool_desc, &p);
 	assert_int_equal(wire_decode(&spool_desc, text, strlen(text), false, &p, NULL), 0);
 	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", p.step_id);
+	seam_put(STEP "/step_id", p.step_id);
 	mo_desc_done(&spool_desc, &p);
 	seam_lock(STEP "/lock", true);
 	stepd.lives = true;
@@ -486,6 +487,66 @@ static void test_power_loss(void **state)
 	}
 }
 
+/* A runtime directory that is no memory outlives a loss of power: by the boot that an entry names
+ * its step is proved over, so the entry is whole. */
+static void test_power_loss_of_steps(void **state)
+{
+	for (uint64_t seed = 1; seed < 40; seed++) {
+		moed.launch = true;
+		assert_int_equal(start(), 0);
+		run(2 * S);
+		assert_int_equal(stepd.starts, 1);
+		stepd_dies();
+		for (int i = 0; i < N_RANKS; i++)
+			seam_process_ends(stepd.pids[i], 9);
+		end();
+		seam_power_loss_of("/", seed);
+		assert_true(seam_exists(STEP));
+		setup(state);
+		seam_remove(BOOT);
+		seam_put(BOOT, "boot-2\n");
+		assert_int_equal(start(), 0);
+		run(3 * S);
+		assert_int_equal(moed.hellos, 1);
+		assert_false(moed.told_of_step);
+		assert_false(seam_exists(STEP));
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* It dies at each change within the removal of a step that is over: to the next one there is no
+ * step, and nothing is left of it. */
+static void test_crash_forgetting(void **state)
+{
+	bool died = true;
+	size_t n = 0;
+
+	for (; died; n++) {
+		moed.launch = true;
+		assert_int_equal(start(), 0);
+		run(2 * S);
+		moed.kill = true;
+		for (int i = 0; i < 100 && !moed.gone; i++)
+			run(SLICE_US);
+		seam_crash_after(n + 1);
+		run(2 * S);
+		died = seam_dead();
+		end();
+		assert_int_equal(start(), 0);
+		run(3 * S);
+		if (seam_exists(STEP)) /* it died before it began */
+			run(3 * S);
+		assert_int_equal(moed.lost, 0);
+		assert_int_equal(moed.gone, 1);
+		assert_false(seam_exists(STEP));
+		assert_false(seam_exists(RUN "/steps/gone.j7.a1"));
+		teardown(state);
+		setup(state);
+	}
+	assert_true(n > 4);
+}
+
 /* What protects was emptied, by whatever: on the boot that wrote it that is refused in one line; a
  * new boot proves that nothing of before is under way, and the epoch is still known. */
 static void test_emptied_fence(void **state)
@@ -532,6 +593,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_disk_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_power_loss_of_steps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crash_forgetting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_emptied_fence, setup, teardown),
 	};
 
