@@ -42,7 +42,8 @@ void check_time(struct sim *s)
 
 	for (int n = 0; n < NODES; n++) {
 		struct simnode *node = &s->nodes[n];
-		bool ok = node->agent && node->cut_until <= s->now && !clock_stands(s, n);
+		bool ok = node->agent && MO_MAX(node->mute_until, node->deaf_until) <= s->now &&
+			  !clock_stands(s, n);
 
 		if (!ok)
 			node->ok_since = 0;

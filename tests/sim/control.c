@@ -19,6 +19,7 @@
 struct asked {
 	int64_t request, instance;
 	int kind, node;
+	bool cut;
 	struct op *op;
 };
 
@@ -32,30 +33,6 @@ void answer_free(struct answer *a)
 {
 	free(a->text);
 	free(a);
-}
-
-/* The answer travels back; it may be lost. */
-static void answer(struct sim *s, struct answer *a)
-{
-	int64_t delay = sim_between(s, 50, 3 * MS);
-
-	if (s->nodes[a->node].cut_until > s->now || sim_fault(s, F_LOSE_REPLY, 0.004)) {
-		sim_trouble(s, a->node);
-		answer_free(a);
-		return;
-	}
-	/* repetition is harmless, says the protocol */
-	if (a->text && strstr(a->text, "\"commands\":[{") && sim_fault(s, F_OLD_REPLY, 0.02)) {
-		struct answer *copy = mo_alloc(sizeof(*copy));
-
-		*copy = (struct answer){ .kind = a->kind,
-					 .node = a->node,
-					 .old = true,
-					 .text = mo_strndup(a->text, a->n),
-					 .n = a->n };
-		sim_at(s, s->now + sim_between(s, MS, 40 * S), K_ANSWER, a->node, 0, copy, NULL);
-	}
-	sim_at(s, s->now + delay, K_ANSWER, a->node, 0, a, NULL);
 }
 
 static struct answer *answer_new(const struct asked *q, int status)
@@ -79,7 +56,7 @@ static void broken(struct sim *s, const struct asked *q)
 	else if (s->ctl.dark)
 		sim_trouble(s, q->node);
 	else
-		answer(s, answer_new(q, 0));
+		wire_answer(s, answer_new(q, 0));
 }
 
 static struct asked *asked(const struct sim *s, int64_t request)
@@ -117,6 +94,8 @@ static void said(struct sim *s, const struct said *a)
 		sim_violation(s, "message %lld is answered twice", (long long)a->request);
 	was = *q;
 	*q = s->ctl.asked[--s->ctl.n_asked];
+	if (was.cut && a->status < 400)
+		sim_violation(s, "a piece of a message is taken for one: %d", a->status);
 	if (was.kind == M_USER) {
 		if (sim_fault(s, F_LOSE_REPLY, 0.02))
 			sim_at(s, s->now + 2 * S, K_RETRY, 0, 0, was.op, NULL);
@@ -128,7 +107,7 @@ static void said(struct sim *s, const struct said *a)
 	to = answer_new(&was, a->status);
 	to->text = mo_strndup(a->text, a->n);
 	to->n = a->n;
-	answer(s, to);
+	wire_answer(s, to);
 }
 
 /* ---- what it stored ---- */
@@ -322,7 +301,7 @@ void control_start(struct sim *s)
 
 void control_message(struct sim *s, struct message *m)
 {
-	const struct asked q = { m->request, m->instance, m->kind, m->node, m->op };
+	const struct asked q = { m->request, m->instance, m->kind, m->node, m->cut, m->op };
 
 	if (!s->ctl.up) {
 		broken(s, &q);

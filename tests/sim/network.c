@@ -1,5 +1,5 @@
-/* In place of agent/controller.c: messages travel between a node and the controller. They are lost,
- * late, doubled; what was answered long ago is heard once more. */
+/* In place of agent/controller.c: the calls of agents. What happens to them on their way is wire.c's;
+ * what was answered long ago is heard once more. */
 #include "agent/controller.h"
 
 #include <string.h>
@@ -35,11 +35,6 @@ struct controller *controller_free(struct controller *c)
 	free(c->calls);
 	free(c);
 	return NULL;
-}
-
-static bool cut(const struct sim *s, int node)
-{
-	return s->nodes[node].cut_until > s->now;
 }
 
 static bool take(struct controller *c, int64_t request, struct call *ret)
@@ -81,27 +76,6 @@ static struct message *message_new(struct sim *s, const struct shell *sh, int ki
 	return m;
 }
 
-static void send_message(struct sim *s, struct message *m, const struct shell *sh,
-			 const struct mo_buf *json)
-{
-	int64_t delay = sim_between(s, 50, 3 * MS);
-
-	if (cut(s, m->node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
-		sim_trouble(s, m->node);
-		message_free(m);
-		return;
-	}
-	if (sim_fault(s, F_DELAY, 0.01)) {
-		delay = sim_between(s, 5 * MS, 9 * S);
-		sim_trouble(s, m->node);
-	}
-	/* a copy arrives too, maybe much later; its answer goes nowhere */
-	if (sim_fault(s, F_DUPLICATE, 0.005))
-		sim_at(s, s->now + sim_between(s, MS, 15 * S), K_MESSAGE, 0, 0,
-		       message_new(s, sh, m->kind, json), NULL);
-	sim_at(s, s->now + delay, K_MESSAGE, 0, 0, m, NULL);
-}
-
 static int kind_of(struct sim *s, const char *path)
 {
 	static const char *const paths[] = { [M_HELLO] = "/v1/agent/hello",
@@ -133,7 +107,7 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 		.kind = m->kind, .node = sh->node, .request = request, .instance = m->instance
 	};
 	sim_at(s, s->now + timeout_ms * MS, K_ANSWER, sh->node, 0, none, NULL);
-	send_message(s, m, sh, json);
+	wire_request(s, m);
 	return (uint64_t)request;
 }
 
@@ -155,7 +129,7 @@ static void hear(struct sim *s, const struct answer *a)
 	struct simnode *n = &s->nodes[a->node];
 	struct call call;
 
-	if (a->instance != n->instance || (a->status && cut(s, a->node)) ||
+	if (a->instance != n->instance || (a->status && n->deaf_until > s->now) ||
 	    !take(n->shell->controller, a->request, &call))
 		return;
 	sim_trace(s, "%s hears the answer to %lld: %d", n->name, (long long)a->request, a->status);
@@ -164,8 +138,10 @@ static void hear(struct sim *s, const struct answer *a)
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
 	shell_leave();
-	if (a->status == 200 && n->shell->m.n_queue == 1 &&
-	    n->shell->m.queue[0].type == AE_NO_ANSWER)
+	bool unread = n->shell->m.n_queue == 1 && n->shell->m.queue[0].type == AE_NO_ANSWER;
+	if (a->cut && n->shell->m.n_queue && !unread)
+		sim_violation(s, "a piece of an answer is taken for one: %s", a->text);
+	if (a->status == 200 && !a->cut && unread)
 		sim_violation(s, "an agent cannot read its answer: %s", a->text);
 	shell_drain(s, a->node);
 }

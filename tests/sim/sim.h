@@ -7,7 +7,7 @@
  * that were met), states (docs/states.md), world (queue, chance), faults (their names), clock (of
  * nodes), control (who waits for the controller, its crashes, what it stored), moed and seams
  * (what is about it), wall (its clocks), past (backups), node (an agent and what it is on), shell
- * (what of it is production's), network (messages), health (what it finds of its node), spool
+ * (what of it is production's), network (messages), wire (what happens to them on their way), health (what it finds of its node), spool
  * (its steps on disk), notes and writer (their journals, as stepd writes them), stepd
  * (supervisor's shell), proc (its processes), outside (their machine), train (what the ranks do),
  * files (checkpoints), engine (beside their steps), user and request (people), fault and heal
@@ -56,6 +56,7 @@ struct message {
 	int kind;
 	int node;
 	int64_t request, instance;
+	bool cut;   /* the rest of it is lost, and nobody knows */
 	char *text; /* of an agent */
 	size_t n;
 	struct op *op;
@@ -64,7 +65,7 @@ struct answer {
 	int kind;
 	int node;
 	int64_t request, instance;
-	bool old;
+	bool old, cut;
 	int status; /* 0: nobody answered */
 	int64_t after_s;
 	char *text;
@@ -208,6 +209,10 @@ void node_finding(struct sim *s, int node, const char *check, int action); /* CR
 void node_well(struct sim *s, int node); /* nothing is found any more */
 /* Orders to check: new ones are begun, those that are said no more are forgotten. */
 void health_reply(struct sim *s, struct simnode *n, const struct sync_reply *r);
+
+/* wire.c: from an agent to the controller, and back; both take it */
+void wire_request(struct sim *s, struct message *m);
+void wire_answer(struct sim *s, struct answer *a);
 
 /* network.c */
 void network_answer(struct sim *s, struct answer *a); /* arrived; takes it */
