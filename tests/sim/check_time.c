@@ -42,7 +42,8 @@ void check_time(struct sim *s)
 
 	for (int n = 0; n < NODES; n++) {
 		struct simnode *node = &s->nodes[n];
-		bool ok = node->agent && MO_MAX(node->mute_until, node->deaf_until) <= s->now &&
+		bool ok = node->agent && !node->refused_since &&
+			  MO_MAX(node->mute_until, node->deaf_until) <= s->now &&
 			  !clock_stands(s, n);
 
 		if (!ok)

@@ -21,11 +21,13 @@ struct asked {
 	int kind, node;
 	bool cut;
 	struct op *op;
+	char token[64];
 };
 
 void message_free(struct message *m)
 {
 	free(m->text);
+	free(m->token);
 	free(m);
 }
 
@@ -67,9 +69,18 @@ static struct asked *asked(const struct sim *s, int64_t request)
 	return NULL;
 }
 
-bool control_asked(const struct sim *s, int64_t request)
+const char *control_asked(const struct sim *s, int64_t request)
 {
-	return asked(s, request) != NULL;
+	const struct asked *q = asked(s, request);
+
+	return q ? q->token : NULL;
+}
+
+void control_came_with(struct sim *s, int64_t request, const char *token_id)
+{
+	struct asked *q = asked(s, request);
+
+	snprintf(q->token, sizeof(q->token), "%s", token_id);
 }
 
 /* ---- what it said ---- */
@@ -301,7 +312,7 @@ void control_start(struct sim *s)
 
 void control_message(struct sim *s, struct message *m)
 {
-	const struct asked q = { m->request, m->instance, m->kind, m->node, m->cut, m->op };
+	const struct asked q = { m->request, m->instance, m->kind, m->node, m->cut, m->op, "" };
 
 	if (!s->ctl.up) {
 		broken(s, &q);

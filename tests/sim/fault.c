@@ -303,6 +303,9 @@ void fault_happen(struct sim *s)
 		{ F_LOSS_BROKEN, 5 },
 		{ F_LOSS_BLIP, 4 },
 		{ F_LOSS_HIGH, 6 },
+		{ F_TOKEN_REVOKED, 2 },
+		{ F_TOKEN_GONE, 2 },
+		{ F_TOKEN_SHORT, 2 },
 	};
 	double pick = 0;
 
@@ -341,6 +344,12 @@ void fault_happen(struct sim *s)
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;
+		case F_TOKEN_REVOKED:
+		case F_TOKEN_GONE:
+		case F_TOKEN_SHORT:
+			if (token_mishap(s, table[i].fault))
+				count(s, table[i].fault);
+			break;
 		case F_CONTROLLER_KILL:
 		case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
 		case F_AGENT_KILL:

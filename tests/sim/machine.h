@@ -69,8 +69,9 @@ struct simnode {
 	int64_t obeyed;
 	struct promised *promised;
 	size_t n_promised;
-	int64_t mute_until, deaf_until; /* nothing that it says passes; that it would hear */
-	int64_t bad_since, ok_since;    /* when the controller could (not) reach it */
+	int64_t mute_until, deaf_until;   /* nothing that it says passes; that it would hear */
+	int64_t helped_at, refused_since; /* its tokens are, 0 they are not */
+	int64_t bad_since, ok_since;      /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */
 	int64_t trouble_at;
 	struct proc *gpus[GPUS]; /* who uses the slot in truth */

@@ -1,5 +1,5 @@
-/* In place of agent/controller.c: the calls of agents. What happens to them on their way is wire.c's;
- * what was answered long ago is heard once more. */
+/* In place of agent/controller.c: the calls of agents. What happens to them on their way is
+ * wire.c's; what was answered long ago is heard once more. */
 #include "agent/controller.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ void controller_cancel(struct controller *c, uint64_t id)
 }
 
 static struct message *message_new(struct sim *s, const struct shell *sh, int kind,
-				   const struct mo_buf *json)
+				   const char *token, const struct mo_buf *json)
 {
 	struct message *m = mo_alloc(sizeof(*m));
 
@@ -72,6 +72,7 @@ static struct message *message_new(struct sim *s, const struct shell *sh, int ki
 			       .request = ++s->ctl.request,
 			       .instance = shell_node(sh)->instance,
 			       .text = mo_strndup(json->data, json->len),
+			       .token = mo_strdup(token),
 			       .n = json->len };
 	return m;
 }
@@ -80,9 +81,10 @@ static int kind_of(struct sim *s, const char *path)
 {
 	static const char *const paths[] = { [M_HELLO] = "/v1/agent/hello",
 					     [M_SYNC] = "/v1/agent/sync",
-					     [M_URGENT] = "/v1/agent/news" };
+					     [M_URGENT] = "/v1/agent/news",
+					     [M_TRADE] = "/v1/agent/token" };
 
-	for (int kind = M_HELLO; kind <= M_URGENT; kind++)
+	for (int kind = M_HELLO; kind <= M_TRADE; kind++)
 		if (mo_streq(path, paths[kind]))
 			return kind;
 	sim_violation(s, "an agent says something to %s", path);
@@ -94,10 +96,9 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 	struct shell *sh = c->shell;
 	struct sim *s = sh->sim;
 
-	/* nobody trades here: the token of all stays good */
-	if (mo_streq(path, "/v1/agent/token"))
+	if (!seam_acts()) /* it died just now */
 		return 0;
-	struct message *m = message_new(s, sh, kind_of(s, path), json);
+	struct message *m = message_new(s, sh, kind_of(s, path), token, json);
 	struct answer *none = mo_alloc(sizeof(*none));
 	int64_t request = m->request;
 
@@ -132,12 +133,22 @@ static void hear(struct sim *s, const struct answer *a)
 	if (a->instance != n->instance || (a->status && n->deaf_until > s->now) ||
 	    !take(n->shell->controller, a->request, &call))
 		return;
-	sim_trace(s, "%s hears the answer to %lld: %d", n->name, (long long)a->request, a->status);
+	sim_trace(s, "%s hears the answer to %lld: %d %s", n->name, (long long)a->request,
+		  a->status, a->status >= 400 ? a->text : "");
 	n->shell->controller->after_s = MO_MAX(a->after_s, 0);
+	token_heard(s, a);
 	shell_enter(n->shell);
+	if (a->status == 201)
+		shell_risk(n->shell);
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
+	bool dead = seam_dead();
+	seam_alive();
 	shell_leave();
+	if (dead) {
+		shell_die(s, a->node);
+		return;
+	}
 	bool unread = n->shell->m.n_queue == 1 && n->shell->m.queue[0].type == AE_NO_ANSWER;
 	if (a->cut && n->shell->m.n_queue && !unread)
 		sim_violation(s, "a piece of an answer is taken for one: %s", a->text);

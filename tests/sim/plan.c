@@ -27,6 +27,7 @@ static const char *const kind_names[] = {
 	[KIND_LOSSES] = "losses",
 	[KIND_HEALTH] = "health",
 	[KIND_GPUS] = "gpus",
+	[KIND_TOKENS] = "tokens",
 };
 static_assert(ELEMENTSOF(kind_names) == _KIND_N, "a name each");
 
@@ -66,6 +67,11 @@ static const int kinds[_FAULT_N] = {
 	[F_DUPLICATE] = KIND_NETWORK,
 	[F_OLD_REQUEST] = KIND_NETWORK,
 	[F_OLD_REPLY] = KIND_NETWORK,
+	[F_TOKEN_UNKEPT] = KIND_TOKENS,
+	[F_TOKEN_WITHIN] = KIND_TOKENS,
+	[F_TOKEN_REVOKED] = KIND_TOKENS,
+	[F_TOKEN_GONE] = KIND_TOKENS,
+	[F_TOKEN_SHORT] = KIND_TOKENS,
 	[F_CONTROLLER_KILL] = KIND_CONTROLLER,
 	[F_CONTROLLER_PAUSE] = KIND_CONTROLLER,
 	[F_CONTROLLER_HOST] = KIND_CONTROLLER,

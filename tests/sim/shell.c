@@ -15,7 +15,6 @@
 
 /* Changes of the disk within one saving of the fence. */
 #define CHANGES 10
-#define TOKEN "/etc/moe/token"
 
 /* On disk, by the agent's word. */
 struct promised {
@@ -100,7 +99,7 @@ static void fill(struct sim *s, int node, struct shell *sh)
 	*sh = (struct shell){ .sim = s,
 			      .node = node,
 			      .config = { .controller = (char *)"http://moed",
-					  .token_file = (char *)TOKEN,
+					  .token_file = token_file(n),
 					  .node = n->name,
 					  .address = mo_printf("10.0.0.%d", node),
 					  .state_dir = mo_printf("/%s/state", n->name) } };
@@ -127,7 +126,6 @@ void shell_open(struct sim *s, int node)
 	struct shell *sh = n->shell = mo_alloc(sizeof(*sh));
 
 	fill(s, node, sh);
-	seam_put(TOKEN, "moe_agent_0123456789\n");
 	shell_enter(sh);
 	if (mo_mkdir_p(sh->config.state_dir, 0755, true) < 0 || fence_open(&sh->m, &err) < 0 ||
 	    link_new(&sh->m, &sh->m.link, &err) < 0)
@@ -193,12 +191,20 @@ void shell_urgent(struct sim *s, int node)
 }
 
 /* It dies within what it does to the disk, and its node may with it. */
-static void die(struct sim *s, int node)
+void shell_die(struct sim *s, int node)
 {
 	if (sim_fault(s, F_AGENT_WITH_POWER, 0.5))
 		node_lose(s, node, sim_between(s, 2 * S, 60 * S));
 	else
 		agent_kill(s, node, sim_between(s, 50 * MS, 5 * S));
+}
+
+void shell_risk(struct shell *sh)
+{
+	if (sim_fault(sh->sim, F_TOKEN_UNKEPT, 0.02))
+		seam_fail_after(1 + sim_random(sh->sim) % CHANGES, ENOSPC);
+	else if (sim_fault(sh->sim, F_TOKEN_WITHIN, 0.05))
+		seam_crash_after(1 + sim_random(sh->sim) % CHANGES);
 }
 
 void shell_fence(struct sim *s, int node, const struct agent_effect *x)
@@ -218,7 +224,7 @@ void shell_fence(struct sim *s, int node, const struct agent_effect *x)
 	seam_alive();
 	shell_leave();
 	if (dead) {
-		die(s, node);
+		shell_die(s, node);
 		return;
 	}
 	if (e.ok) {
@@ -246,6 +252,7 @@ void shell_close(struct simnode *n)
 	mo_desc_done(&nodeinfo_desc, &sh->m.info);
 	free(sh->m.boot_id);
 	free(sh->config.address);
+	free(sh->config.token_file);
 	free(sh->config.state_dir);
 	free(sh);
 }

@@ -1,18 +1,19 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and of
- * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a
- * network, disks, processes and people that fail. It knows the truth (which process lives, which
- * checkpoint is whole) that they can only infer, and holds them to the invariants of check.h
- * after every step. One seed = one run, the same every time. Files: main (options, summary), run
- * (one seed), plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md
- * that were met), states (docs/states.md), world (queue, chance), faults (their names), clock (of
- * nodes), control (who waits for the controller, its crashes, what it stored), moed and seams
- * (what is about it), wall (its clocks), past (backups), node (an agent and what it is on), shell
- * (what of it is production's), network (messages), wire (what happens to them on their way), health (what it finds of its node), spool
- * (its steps on disk), notes and writer (their journals, as stepd writes them), stepd
- * (supervisor's shell), proc (its processes), outside (their machine), train (what the ranks do),
- * files (checkpoints), engine (beside their steps), user and request (people), fault and heal
- * (what breaks, what is repaired), the check files (invariants), history (what leaves by its
- * age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts, checkpoints). */
+ * production's agents cores, fence, link and journals in virtual time, on 64 nodes with a network,
+ * disks, processes and people that fail. It knows the truth (which process lives, which checkpoint
+ * is whole) that they can only infer, and holds them to the invariants of check.h after every
+ * step. One seed = one run, the same every time. Files: main (options, summary), run (one seed),
+ * plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md that were met),
+ * states (docs/states.md), world (queue, chance), faults (their names), clock (of nodes), control
+ * (who waits for the controller, its crashes, what it stored), moed and seams (what is about it),
+ * wall (its clocks), past (backups), node (an agent and what it is on), shell (what of it is
+ * production's), network (messages), wire (what happens to them on their way), health (what it
+ * finds of its node), spool (its steps on disk), notes and writer (their journals, as stepd writes
+ * them), stepd (supervisor's shell), proc (its processes), outside (their machine), train (what
+ * the ranks do), files (checkpoints), engine (beside their steps), user, token and request
+ * (people), fault and heal (what breaks, what is repaired), the check files (invariants), history
+ * (what leaves by its age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts,
+ * checkpoints). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,18 +47,19 @@ struct op {
 	int form;
 	int node;
 	const char *when;
-	char boot[64];
+	char boot[64], token[64];
+	char *secret; /* of the token that was asked for last */
 	int64_t tries;
 	bool done;
 };
 
-enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_USER };
+enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_TRADE, M_USER };
 struct message {
 	int kind;
 	int node;
 	int64_t request, instance;
-	bool cut;   /* the rest of it is lost, and nobody knows */
-	char *text; /* of an agent */
+	bool cut;           /* the rest of it is lost, and nobody knows */
+	char *text, *token; /* of an agent */
 	size_t n;
 	struct op *op;
 };
@@ -179,7 +181,9 @@ void control_crash(struct sim *s, int64_t down_us);
 void control_message(struct sim *s, struct message *m); /* arrived; takes it */
 void control_turn(struct sim *s, const struct queued *e);
 void control_timer(struct sim *s, const struct queued *e);
-bool control_asked(const struct sim *s, int64_t request); /* it has not answered that yet */
+/* It has not answered that yet, which came with this token ("" none); NULL: it has. */
+const char *control_asked(const struct sim *s, int64_t request);
+void control_came_with(struct sim *s, int64_t request, const char *token_id);
 void message_free(struct message *m);
 void answer_free(struct answer *a);
 void control_spare(struct sim *s); /* it does not die any more within what it does */
@@ -283,7 +287,18 @@ void engine_motion(const struct sim *s, const struct attempt *a, struct motion_r
 /* request.c */
 void request_input(struct sim *s, const struct op *op, struct core_input *in);
 
+/* token.c */
+char *token_file(const struct simnode *n); /* its token_file; caller frees */
+void token_begin(struct sim *s);
+void token_answer(struct sim *s, struct op *op, int status);
+bool token_mishap(struct sim *s, int fault);
+void token_help(struct sim *s, double chance); /* people put right what nodes are refused for */
+void token_heard(struct sim *s, const struct answer *a);
+void token_check(struct sim *s);
+
 /* user.c */
+struct op *user_op(struct sim *s, int type);
+void user_send(struct sim *s, struct op *op);
 void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);

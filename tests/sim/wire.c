@@ -35,6 +35,7 @@ static void again(struct sim *s, const struct message *m, int64_t after)
 	*copy = *m;
 	copy->request = ++s->ctl.request; /* its answer goes nowhere */
 	copy->text = mo_strndup(m->text, m->n);
+	copy->token = mo_strdup(m->token);
 	sim_at(s, s->now + after, K_MESSAGE, 0, 0, copy, NULL);
 }
 
