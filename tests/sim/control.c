@@ -19,7 +19,7 @@
 struct asked {
 	int64_t request, instance;
 	int kind, node;
-	bool cut;
+	bool cut, foreign;
 	struct op *op;
 	char token[64];
 };
@@ -107,6 +107,9 @@ static void said(struct sim *s, const struct said *a)
 	*q = s->ctl.asked[--s->ctl.n_asked];
 	if (was.cut && a->status < 400)
 		sim_violation(s, "a piece of a message is taken for one: %d", a->status);
+	if (was.foreign && a->status < 400)
+		sim_violation(s, "%s is let in with the token of another: %d",
+			      s->nodes[was.node].name, a->status);
 	if (was.kind == M_USER) {
 		if (sim_fault(s, F_LOSE_REPLY, 0.02))
 			sim_at(s, s->now + 2 * S, K_RETRY, 0, 0, was.op, NULL);
@@ -312,7 +315,8 @@ void control_start(struct sim *s)
 
 void control_message(struct sim *s, struct message *m)
 {
-	const struct asked q = { m->request, m->instance, m->kind, m->node, m->cut, m->op, "" };
+	const struct asked q = { m->request, m->instance, m->kind, m->node,
+				 m->cut,     m->foreign,  m->op,   "" };
 
 	if (!s->ctl.up) {
 		broken(s, &q);

@@ -22,7 +22,7 @@ const char *const fault_names[_FAULT_N] = {
 	"message duplicated", "an old request comes again", "an old reply comes again",
 	"token traded", "token refused", "token cannot be kept",
 	"agent dies within the keeping of its token", "token revoked",
-	"token lost by its node", "token of short life", "a person gives a node a token",
+	"token lost by its node", "token of another node", "token of short life", "a person gives a node a token",
 	"port busy",
 	"file of a variable cannot be read", "file of a variable hangs", "exec fails", "bind fails",
 	"spool fails", "fence fails", "GPU given back late", "GPU not given back",

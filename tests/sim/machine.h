@@ -70,6 +70,7 @@ struct simnode {
 	struct promised *promised;
 	size_t n_promised;
 	int64_t mute_until, deaf_until;   /* nothing that it says passes; that it would hear */
+	char *own_token;                  /* that it kept, and nobody took away */
 	int64_t helped_at, refused_since; /* its tokens are, 0 they are not */
 	int64_t bad_since, ok_since;      /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */

@@ -85,6 +85,10 @@ static void from_agent(struct sim *s, struct message *m)
 		return;
 	}
 	_cleanup_(mo_freep) char *id = mo_strdup(who.token_id);
+
+	if (!token_find(core_state(s->ctl.shadow), id))
+		sim_violation(s, "%s is let in with a token that was revoked",
+			      s->nodes[m->node].name);
 	struct agent_message msg = { .request = m->request,
 				     .token_id = id,
 				     .user = "agent",

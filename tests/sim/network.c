@@ -142,6 +142,8 @@ static void hear(struct sim *s, const struct answer *a)
 		shell_risk(n->shell);
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
+	if (a->status == 201 && !seam_dead())
+		token_kept(n);
 	bool dead = seam_dead();
 	seam_alive();
 	shell_leave();

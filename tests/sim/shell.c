@@ -133,6 +133,7 @@ void shell_open(struct sim *s, int node)
 			      mo_error_text(&err, -EIO));
 	shell_leave();
 	check(s, n);
+	token_check_kept(s, n);
 	shell_drain(s, node);
 }
 
@@ -273,6 +274,7 @@ void shell_free(struct simnode *n)
 {
 	shell_close(n);
 	free(n->promised);
+	free(n->own_token);
 }
 
 int64_t metrics_port(const struct metrics *e)

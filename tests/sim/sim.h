@@ -59,6 +59,7 @@ struct message {
 	int node;
 	int64_t request, instance;
 	bool cut;           /* the rest of it is lost, and nobody knows */
+	bool foreign;       /* with another node's token */
 	char *text, *token; /* of an agent */
 	size_t n;
 	struct op *op;
@@ -294,6 +295,10 @@ void token_answer(struct sim *s, struct op *op, int status);
 bool token_mishap(struct sim *s, int fault);
 void token_help(struct sim *s, double chance); /* people put right what nodes are refused for */
 void token_heard(struct sim *s, const struct answer *a);
+/* Another's own token, instead of the one of the message. */
+void token_swap(struct sim *s, struct message *m);
+void token_kept(struct simnode *n);                      /* its own one is on disk */
+void token_check_kept(struct sim *s, struct simnode *n); /* and is there still */
 void token_check(struct sim *s);
 
 /* user.c */

@@ -4,6 +4,8 @@
  * node. A node that is refused waits for a person, who is told by its log. */
 #include "tests/sim/moed.h"
 
+#include <string.h>
+
 #include "daemon/core/state/token.h"
 #include "tests/unit/seams/world.h"
 
@@ -44,10 +46,11 @@ void token_begin(struct sim *s)
 }
 
 /* What a node keeps for its own: /NODE/state/agent.token. */
-static void forget_own(const struct simnode *n)
+static void forget_own(struct simnode *n)
 {
 	static const char *const names[] = { "agent.token", "agent.token.before" };
 
+	mo_str_set(&n->own_token, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("/%s/state/%s", n->name, names[i]);
 
@@ -143,6 +146,35 @@ void token_check(struct sim *s)
 			sim_violation(s, "%s has %d tokens that it traded", s->nodes[n].name,
 				      traded);
 	}
+}
+
+static const char *own(const struct simnode *n)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/%s/state/agent.token", n->name);
+
+	return seam_text(path);
+}
+
+void token_kept(struct simnode *n)
+{
+	mo_str_set(&n->own_token, own(n));
+}
+
+void token_check_kept(struct sim *s, struct simnode *n)
+{
+	if (n->own_token && !mo_streq(n->own_token, own(n)))
+		sim_violation(s, "%s has lost the token that it kept", n->name);
+}
+
+void token_swap(struct sim *s, struct message *m)
+{
+	const struct simnode *other = &s->nodes[(m->node + 1) % NODES];
+
+	if (!other->own_token || !sim_fault(s, F_TOKEN_FOREIGN, 0.001))
+		return;
+	m->foreign = true;
+	free(m->token);
+	m->token = mo_strndup(other->own_token, strcspn(other->own_token, "\n"));
 }
 
 void token_heard(struct sim *s, const struct answer *a)

@@ -55,6 +55,7 @@ void wire_request(struct sim *s, struct message *m)
 {
 	const struct simnode *n = &s->nodes[m->node];
 
+	token_swap(s, m);
 	if (n->mute_until > s->now || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
 		sim_trouble(s, m->node);
 		message_free(m);
