@@ -215,8 +215,8 @@ static size_t take_stored(struct sim *s)
 /* ---- its life ---- */
 
 /* Its requests are open, and what it has not said yet is never said. Of its disk one bit may be
- * another from then on, but not when it lost power too: by what it knows a log that ends too early
- * (lib/store/log_whole.h) is not synced. */
+ * another from then on, but not when it lost power too, and did not start since: by what it knows a
+ * log that ends too early (lib/store/log_whole.h) is not synced. */
 static void die(struct sim *s, int64_t down_us)
 {
 	struct asked *open = TAKE_PTR(s->ctl.asked);
@@ -229,7 +229,9 @@ static void die(struct sim *s, int64_t down_us)
 	s->ctl.core = NULL;
 	s->ctl.n_asked = 0;
 	moed_close(s, s->ctl.dark);
-	if (s->n_backups && !s->ctl.dark && !s->ctl.restoring && sim_fault(s, F_BIT_FLIPPED, 0.05))
+	s->ctl.unmarked |= s->ctl.dark;
+	if (s->n_backups && !s->ctl.unmarked && !s->ctl.restoring &&
+	    sim_fault(s, F_BIT_FLIPPED, 0.05))
 		s->ctl.flipped |= moed_flip(s);
 	for (size_t i = 0; i < n; i++)
 		broken(s, &open[i]);
@@ -308,6 +310,7 @@ void control_start(struct sim *s)
 			refuse(s);
 		return;
 	}
+	s->ctl.unmarked = false;
 	look(s);
 	if (s->ctl.up)
 		check_equal(s);

@@ -119,8 +119,9 @@ struct control {
 	struct core *core, *shadow;
 	struct journal *journal; /* with which the shadow reads */
 	int64_t seq;             /* what it has read */
-	/* dark: its machine died with it: no connection breaks, none is refused */
-	bool up, turn_due, dark;
+	/* dark: its machine died with it: no connection breaks, none is refused. unmarked: and it
+	 * has stored nothing since */
+	bool up, turn_due, dark, unmarked;
 	int64_t up_since, down_since, paused_until, paused_for, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
