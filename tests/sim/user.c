@@ -181,8 +181,8 @@ void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const c
 	user_send(s, op);
 }
 
-/* An attempt has all of its ranks here: it would go on to write beside the next one, which is what a
- * person who fences answers for. */
+/* An attempt has all of its ranks here: it would go on to write beside the next one, which is what
+ * a person who fences answers for. */
 static bool trains_alone(const struct sim *s, int node)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
