@@ -9,6 +9,8 @@
  *                      repeated to another
  *                      boot; so no disk flush stands between an order and its ranks. A last line
  *                      that was cut never counted.
+ * An agent may be killed between the name of a file and its sync: the next one syncs the directory
+ * before it reads, or it would obey an epoch that a lost power takes back.
  * Whenever fence.json is written (a new epoch, a long log, the start of an agent) the log begins
  * anew; dying in between leaves lines that say nothing new. */
 #include "agent/fence.h"
@@ -185,7 +187,10 @@ int fence_open(struct manager *m, struct mo_error *err)
 	f->log = mo_open_at(AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
 	if (f->log < 0)
 		return mo_error_set(err, -errno, "%s: %s", log, strerror(errno));
-	int r = read_all(f, log, err);
+	int r = mo_sync_dir(m->config->state_dir);
+	if (r < 0)
+		return mo_error_set(err, r, "state_dir %s: %s", m->config->state_dir, strerror(-r));
+	r = read_all(f, log, err);
 	if (r < 0)
 		return r;
 	if (f->book.unsaved && (r = write_json(f)) < 0)

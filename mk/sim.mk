@@ -14,11 +14,14 @@ $(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(ROOMS_moed))
 
 SEED ?= 1
 SEEDS ?= 1-300
-.PHONY: sim sim-many
+.PHONY: sim sim-many sim-branches
 sim: $(BUILD)/sim
 	@$(BUILD)/sim --seed $(SEED) $(if $(STEPS),--steps)
 sim-many: $(BUILD)/sim
 	@$(BUILD)/sim --seeds $(SEEDS)
+# which branches of the rules no seed met (docs/reliability.md)
+sim-branches:
+	@/usr/bin/python3 tests/sim/branches.py $(if $(LIST),--list) $(SEEDS)
 
 # Hangs and what looks like them (docs/reliability.md): build/hangs [--seed N] [--steps N]
 HANGS_SRC := $(wildcard tests/hangs/*.c) tests/unit/asserting.c

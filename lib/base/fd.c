@@ -68,17 +68,21 @@ int mo_read_file(const char *path, size_t max, struct mo_buf *b)
 	return mo_read_file_at(AT_FDCWD, path, max, b);
 }
 
+int mo_sync_dir(const char *path)
+{
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+
+	return fd < 0 || mo_sync(fd, false) < 0 ? -errno : 0;
+}
+
 static int sync_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	_cleanup_(mo_freep) char *dir = slash == path ? mo_strdup("/")
 					: slash       ? mo_strndup(path, (size_t)(slash - path))
 						      : mo_strdup(".");
-	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, dir, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd < 0 || mo_sync(fd, false) < 0)
-		return -errno;
-	return 0;
+	return mo_sync_dir(dir);
 }
 
 static int write_tmp(int fd, const void *data, size_t n, mode_t mode, bool sync)

@@ -23,6 +23,8 @@ int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b);
 /* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the
  * directory when sync. mode e.g. 0600. */
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync);
+/* The names in it last, also those of somebody who was killed before he synced them. */
+int mo_sync_dir(const char *path);
 /* With all above it; sync: they last, as what is synced in them does. */
 int mo_mkdir_p(const char *path, mode_t mode, bool sync);
 /* path and everything below, links not followed; missing is fine */

@@ -9,7 +9,8 @@ is looked for, and the pattern's white space is of no weight: code that is moved
 its mutants. Of functions of one name that several files define, one may hold the pattern.
 
 Usage: mutants.py --places | [NAME ...]
---places: only whether every place and every killer is there (make lint)"""
+--places: only whether every place and every killer is there (make lint), and how many mutants there
+are of what holds the house together (AREAS)"""
 import os
 import re
 import shutil
@@ -21,6 +22,17 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TREE = os.path.join(ROOT, "build/mutants/tree")
 ROOMS = ("agent", "cli", "daemon", "lib")
+
+# Where what holds the house together is kept; calls of sync are known by the mutant's name.
+AREAS = {
+    "turn order": ("daemon/turn.c", "daemon/effects.c", "daemon/core/core.c"),
+    "journal": ("daemon/journal.c", "daemon/journal_parts.c", "agent/journal.c", "agent/stepd/journal.c"),
+    "fence": ("agent/fence.c", "agent/core/agent/fence_book.c"),
+    "codec": ("lib/wire/", "lib/model/orders.c"),
+    "held syncs": ("daemon/agent_", "agent/link.c", "agent/token.c", "agent/core/agent/link.c"),
+    "replay": ("daemon/journal_replay.c", "daemon/begin.c", "daemon/snapshot.c", "lib/store/"),
+}
+SYNC_CALLS = re.compile(r"\bsynced\b|before sync")
 
 
 # a killer: what make builds for it, and the command
@@ -3091,6 +3103,16 @@ def find(texts, mutant):
     return None, why + ": put its place right in tests/mutants/mutants.py"
 
 
+def areas(found):
+    """How many of these mutants, with their places, each area has; one counts once."""
+    ret = dict.fromkeys(list(AREAS) + ["sync calls"], 0)
+    for m, (place, _) in found:
+        of = [name for name, where in AREAS.items() if place and place[0].startswith(where)]
+        for name in ["sync calls"] if SYNC_CALLS.search(m[0]) else of:
+            ret[name] += 1
+    return ret
+
+
 def absent_killer(root, mutant):
     """None when each killer's test is there; else which is not."""
     for targets, command in mutant[4]:
@@ -3204,10 +3226,16 @@ def main():
     wanted = sys.argv[1:]
     if wanted == ["--places"]:
         texts = sources(ROOT)
-        wrong = [(m[0], find(texts, m)[1] or absent_killer(ROOT, m)) for m in MUTANTS]
+        found = [(m, find(texts, m)) for m in MUTANTS]
+        wrong = [(m[0], why or absent_killer(ROOT, m)) for m, (_, why) in found]
         wrong = [w for w in wrong if w[1]]
         for w in wrong:
             print("mutant '%s': %s" % w)
+        counts = areas(found)
+        print(
+            "%d mutants, %d of them of: %s"
+            % (len(MUTANTS), sum(counts.values()), ", ".join("%s %d" % c for c in counts.items()))
+        )
         return 1 if wrong else 0
     unknown = [name for name in wanted if name not in [m[0] for m in MUTANTS]]
     if unknown:

@@ -19,12 +19,15 @@
 struct asked {
 	int64_t request, instance;
 	int kind, node;
+	bool cut, foreign;
 	struct op *op;
+	char token[64];
 };
 
 void message_free(struct message *m)
 {
 	free(m->text);
+	free(m->token);
 	free(m);
 }
 
@@ -32,30 +35,6 @@ void answer_free(struct answer *a)
 {
 	free(a->text);
 	free(a);
-}
-
-/* The answer travels back; it may be lost. */
-static void answer(struct sim *s, struct answer *a)
-{
-	int64_t delay = sim_between(s, 50, 3 * MS);
-
-	if (s->nodes[a->node].cut_until > s->now || sim_fault(s, F_LOSE_REPLY, 0.004)) {
-		sim_trouble(s, a->node);
-		answer_free(a);
-		return;
-	}
-	/* repetition is harmless, says the protocol */
-	if (a->text && strstr(a->text, "\"commands\":[{") && sim_fault(s, F_OLD_REPLY, 0.02)) {
-		struct answer *copy = mo_alloc(sizeof(*copy));
-
-		*copy = (struct answer){ .kind = a->kind,
-					 .node = a->node,
-					 .old = true,
-					 .text = mo_strndup(a->text, a->n),
-					 .n = a->n };
-		sim_at(s, s->now + sim_between(s, MS, 40 * S), K_ANSWER, a->node, 0, copy, NULL);
-	}
-	sim_at(s, s->now + delay, K_ANSWER, a->node, 0, a, NULL);
 }
 
 static struct answer *answer_new(const struct asked *q, int status)
@@ -79,7 +58,7 @@ static void broken(struct sim *s, const struct asked *q)
 	else if (s->ctl.dark)
 		sim_trouble(s, q->node);
 	else
-		answer(s, answer_new(q, 0));
+		wire_answer(s, answer_new(q, 0));
 }
 
 static struct asked *asked(const struct sim *s, int64_t request)
@@ -90,9 +69,18 @@ static struct asked *asked(const struct sim *s, int64_t request)
 	return NULL;
 }
 
-bool control_asked(const struct sim *s, int64_t request)
+const char *control_asked(const struct sim *s, int64_t request)
 {
-	return asked(s, request) != NULL;
+	const struct asked *q = asked(s, request);
+
+	return q ? q->token : NULL;
+}
+
+void control_came_with(struct sim *s, int64_t request, const char *token_id)
+{
+	struct asked *q = asked(s, request);
+
+	snprintf(q->token, sizeof(q->token), "%s", token_id);
 }
 
 /* ---- what it said ---- */
@@ -117,6 +105,11 @@ static void said(struct sim *s, const struct said *a)
 		sim_violation(s, "message %lld is answered twice", (long long)a->request);
 	was = *q;
 	*q = s->ctl.asked[--s->ctl.n_asked];
+	if (was.cut && a->status < 400)
+		sim_violation(s, "a piece of a message is taken for one: %d", a->status);
+	if (was.foreign && a->status < 400)
+		sim_violation(s, "%s is let in with the token of another: %d",
+			      s->nodes[was.node].name, a->status);
 	if (was.kind == M_USER) {
 		if (sim_fault(s, F_LOSE_REPLY, 0.02))
 			sim_at(s, s->now + 2 * S, K_RETRY, 0, 0, was.op, NULL);
@@ -128,7 +121,7 @@ static void said(struct sim *s, const struct said *a)
 	to = answer_new(&was, a->status);
 	to->text = mo_strndup(a->text, a->n);
 	to->n = a->n;
-	answer(s, to);
+	wire_answer(s, to);
 }
 
 /* ---- what it stored ---- */
@@ -155,6 +148,15 @@ static void placed_on_lost(struct sim *s, const struct record *r)
 			sim_harm(s, r->job, r->attempt);
 }
 
+static void disown(struct sim *s, const struct record *r)
+{
+	struct simstep *st = step_of(s, sim_node(s, r->node), r->job, r->attempt);
+
+	sim_harm(s, r->job, r->attempt);
+	if (st)
+		proc_disown(s, st);
+}
+
 static void take(struct sim *s, const struct record *r)
 {
 	const struct job *j =
@@ -166,6 +168,8 @@ static void take(struct sim *s, const struct record *r)
 	check_history(s, r);
 	if (r->type == REC_PLACE)
 		sim_job(s, r->job)->unheard = job_find(core_state(s->ctl.shadow), r->job)->unheard;
+	if (r->type == REC_GONE && mo_starts_with(r->gone->how, "fenced by"))
+		disown(s, r);
 	if (core_update(s->ctl.shadow, r) != 0)
 		sim_violation(s, "a stored record of type %s is refused at replay",
 			      record_type_names[r->type]);
@@ -222,8 +226,8 @@ static size_t take_stored(struct sim *s)
 /* ---- its life ---- */
 
 /* Its requests are open, and what it has not said yet is never said. Of its disk one bit may be
- * another from then on, but not when it lost power too: by what it knows a log that ends too early
- * (lib/store/log_whole.h) is not synced. */
+ * another from then on, but not when it lost power too, and did not start since: by what it knows a
+ * log that ends too early (lib/store/log_whole.h) is not synced. */
 static void die(struct sim *s, int64_t down_us)
 {
 	struct asked *open = TAKE_PTR(s->ctl.asked);
@@ -236,7 +240,9 @@ static void die(struct sim *s, int64_t down_us)
 	s->ctl.core = NULL;
 	s->ctl.n_asked = 0;
 	moed_close(s, s->ctl.dark);
-	if (s->n_backups && !s->ctl.dark && !s->ctl.restoring && sim_fault(s, F_BIT_FLIPPED, 0.05))
+	s->ctl.unmarked |= s->ctl.dark;
+	if (s->n_backups && !s->ctl.unmarked && !s->ctl.restoring &&
+	    sim_fault(s, F_BIT_FLIPPED, 0.05))
 		s->ctl.flipped |= moed_flip(s);
 	for (size_t i = 0; i < n; i++)
 		broken(s, &open[i]);
@@ -315,6 +321,7 @@ void control_start(struct sim *s)
 			refuse(s);
 		return;
 	}
+	s->ctl.unmarked = false;
 	look(s);
 	if (s->ctl.up)
 		check_equal(s);
@@ -322,7 +329,8 @@ void control_start(struct sim *s)
 
 void control_message(struct sim *s, struct message *m)
 {
-	const struct asked q = { m->request, m->instance, m->kind, m->node, m->op };
+	const struct asked q = { m->request, m->instance, m->kind, m->node,
+				 m->cut,     m->foreign,  m->op,   "" };
 
 	if (!s->ctl.up) {
 		broken(s, &q);

@@ -88,6 +88,22 @@ static void on_process(struct sim *s, int fault)
 	}
 }
 
+/* One node, or a part of them. What is on its way is lost, however short it is. */
+static void cut_off(struct sim *s, int node, int fault)
+{
+	int n = sim_chance(s, 0.1) ? 16 : 1, end = MO_MIN(NODES, node + n);
+
+	for (int k = node; k < end; k++) {
+		int64_t until = s->now + sim_between(s, S, sim_chance(s, 0.1) ? 120 * S : 30 * S);
+
+		if (fault != F_DEAF)
+			s->nodes[k].mute_until = MO_MAX(s->nodes[k].mute_until, until);
+		if (fault != F_MUTE)
+			s->nodes[k].deaf_until = MO_MAX(s->nodes[k].deaf_until, until);
+		sim_trouble(s, k);
+	}
+}
+
 static void on_node(struct sim *s, int fault)
 {
 	struct proc *p = sim_chance(s, 0.6) ? some_proc(s) : NULL;
@@ -112,11 +128,8 @@ static void on_node(struct sim *s, int fault)
 		s->nodes[n].clock.wall_ahead = sim_between(s, -3600 * S, 3600 * S);
 		break;
 	case F_PARTITION:
-		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++) {
-			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
-			sim_trouble(s, k); /* what is on its way is lost, however short it is */
-		}
-		break;
+	case F_MUTE:
+	case F_DEAF: cut_off(s, n, fault); break;
 	}
 }
 
@@ -263,7 +276,9 @@ void fault_happen(struct sim *s)
 		{ F_AGENT_KILL, 8 },
 		{ F_REBOOT, 4 },
 		{ F_POWER_OFF, 2 },
-		{ F_PARTITION, 4 },
+		{ F_PARTITION, 3 },
+		{ F_MUTE, 1 },
+		{ F_DEAF, 1 },
 		{ F_SUSPENDED, 2 },
 		{ F_FROZEN, 2 },
 		{ F_NODE_CLOCK_SET, 2 },
@@ -288,6 +303,9 @@ void fault_happen(struct sim *s)
 		{ F_LOSS_BROKEN, 5 },
 		{ F_LOSS_BLIP, 4 },
 		{ F_LOSS_HIGH, 6 },
+		{ F_TOKEN_REVOKED, 2 },
+		{ F_TOKEN_GONE, 2 },
+		{ F_TOKEN_SHORT, 2 },
 	};
 	double pick = 0;
 
@@ -326,12 +344,20 @@ void fault_happen(struct sim *s)
 		case F_CHECK_CRIT:
 		case F_CHECK_OK:
 		case F_CHECK_MASS: on_health(s, table[i].fault); break;
+		case F_TOKEN_REVOKED:
+		case F_TOKEN_GONE:
+		case F_TOKEN_SHORT:
+			if (token_mishap(s, table[i].fault))
+				count(s, table[i].fault);
+			break;
 		case F_CONTROLLER_KILL:
 		case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
 		case F_AGENT_KILL:
 		case F_REBOOT:
 		case F_POWER_OFF:
 		case F_PARTITION:
+		case F_MUTE:
+		case F_DEAF:
 		case F_SUSPENDED:
 		case F_FROZEN:
 		case F_NODE_CLOCK_SET:

@@ -52,7 +52,7 @@ void fault_heal(struct sim *s)
 	s->ctl.wall_ahead = 0;
 	s->ctl.synced = true;
 	for (int n = 0; n < NODES; n++) {
-		s->nodes[n].cut_until = 0;
+		s->nodes[n].mute_until = s->nodes[n].deaf_until = 0;
 		node_well(s, n);
 		if (n < s->plan.nodes)
 			node_boot(s, n);

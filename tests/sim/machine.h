@@ -50,6 +50,7 @@ struct simstep {
 	size_t n_held; /* what came while hung */
 	/* of the supervisor: events for an earlier one are dropped */
 	int64_t instance;
+	bool disowned;          /* a person said that its node is off, and it lives */
 	bool ordered, resolved; /* a stop or kill reached it; a person wants its end */
 	int64_t outside_at;     /* its machine stops it since, 0 not */
 	int64_t freed_at; /* its GPUs are given back by the job before; 0: that was not asked */
@@ -69,8 +70,10 @@ struct simnode {
 	int64_t obeyed;
 	struct promised *promised;
 	size_t n_promised;
-	int64_t cut_until;           /* no message passes */
-	int64_t bad_since, ok_since; /* when the controller could (not) reach it */
+	int64_t mute_until, deaf_until;   /* nothing that it says passes; that it would hear */
+	char *own_token;                  /* that it kept, and nobody took away */
+	int64_t helped_at, refused_since; /* its tokens are, 0 they are not */
+	int64_t bad_since, ok_since;      /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */
 	int64_t trouble_at;
 	struct proc *gpus[GPUS]; /* who uses the slot in truth */

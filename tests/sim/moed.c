@@ -10,6 +10,7 @@
 
 #include "daemon/agent_answer.h"
 #include "daemon/agent_message.h"
+#include "daemon/auth.h"
 #include "daemon/begin.h"
 #include "daemon/core/state/incarnation.h"
 #include "daemon/journal.h"
@@ -17,13 +18,11 @@
 #include "daemon/turn.h"
 #include "tests/unit/seams/world.h"
 
-#define HOST "/var"
-#define DIR HOST "/lib/moe"
+#define JOIN_US (3600 * S) /* api_tokens.c's */
 
 static struct sim *sim;
 static struct manager manager;
 static bool is_open;
-static char *token;
 static struct said *said;
 static size_t n_said;
 static struct options options;
@@ -60,7 +59,7 @@ void agent_refuse(struct manager *m, int64_t request, int status, int64_t after_
 
 const char *agent_waits(struct manager *m, int64_t request)
 {
-	return control_asked(sim, request) ? token : NULL;
+	return control_asked(sim, request);
 }
 
 size_t moed_said(struct said **ret)
@@ -72,18 +71,45 @@ size_t moed_said(struct said **ret)
 	return n;
 }
 
-static void from_agent(struct message *m)
+/* Known by its token, as by the HTTP server. */
+static void from_agent(struct sim *s, struct message *m)
 {
-	static const enum agent_word words[] = {
-		[M_HELLO] = AGENT_HELLO, [M_SYNC] = AGENT_SYNC, [M_URGENT] = AGENT_URGENT
-	};
+	static const enum agent_word words[] = { [M_HELLO] = AGENT_HELLO,
+						 [M_SYNC] = AGENT_SYNC,
+						 [M_URGENT] = AGENT_URGENT,
+						 [M_TRADE] = AGENT_TRADE };
+	struct http_caller who;
+
+	if (!m->token || !auth_secret(&manager, m->token, false, &who)) {
+		agent_refuse(&manager, m->request, 401, MO_NONE, "unknown token");
+		return;
+	}
+	_cleanup_(mo_freep) char *id = mo_strdup(who.token_id);
+
+	if (!token_find(core_state(s->ctl.shadow), id))
+		sim_violation(s, "%s is let in with a token that was revoked",
+			      s->nodes[m->node].name);
 	struct agent_message msg = { .request = m->request,
-				     .token_id = token,
+				     .token_id = id,
 				     .user = "agent",
 				     .address = "",
 				     .body = m->text,
 				     .n = m->n };
+
+	control_came_with(s, m->request, id);
 	agent_message(&manager, words[m->kind], &msg);
+}
+
+/* As api_tokens_create() does: another one at each try. */
+static void new_token(struct sim *s, struct op *op, struct core_input *in)
+{
+	bool join = mo_streq(op->when, "join");
+
+	free(op->secret);
+	in->token = auth_token_new(&manager, op->when, join ? NULL : s->nodes[op->node].name,
+				   join ? JOIN_US : sim_between(s, 20 * S, 200 * S), &op->secret);
+	if (join)
+		in->token->nodes = op->node < 0 ? NODES : 1;
 }
 
 /* As the REST shell hands it in; who asked is answered as an agent is. */
@@ -93,6 +119,8 @@ static void from_person(struct sim *s, const struct message *m)
 
 	in->of_agent = true;
 	request_input(s, m->op, &in->core);
+	if (m->op->type == IN_TOKEN)
+		new_token(s, m->op, &in->core);
 	in->core.request = m->request;
 	input_push(&manager, in);
 }
@@ -102,7 +130,7 @@ void moed_message(struct sim *s, struct message *m)
 	if (m->kind == M_USER)
 		from_person(s, m);
 	else
-		from_agent(m);
+		from_agent(s, m);
 }
 
 /* ---- its process and its directory ---- */
@@ -125,8 +153,8 @@ static void set_options(const struct sim *s)
 {
 	const struct core_config *c = &core_config_default;
 
-	options = (struct options){ .state_dir = (char *)DIR,
-				    .bootstrap_tokens = (char *)DIR,
+	options = (struct options){ .state_dir = (char *)MOED_DIR,
+				    .bootstrap_tokens = (char *)MOED_DIR,
 				    .port_min = c->port_min,
 				    .port_max = c->port_max,
 				    .beat_ms = c->beat_us / 1000,
@@ -155,11 +183,11 @@ void moed_begin(struct sim *s, const struct core *restored)
 
 	sim = s;
 	seams_begin(s);
-	seam_remove(DIR);
+	seam_remove(MOED_DIR);
 	seam_vfs();
 	sqlite3_randomness(0, NULL);
 	put_signatures();
-	must(store_open(DIR, &store, &err), "a new state", &err);
+	must(store_open(MOED_DIR, &store, &err), "a new state", &err);
 	struct record r = begin_incarnation(core_state(restored ? restored : empty), MO_NONE);
 	_cleanup_(mo_freep) char *text = journal_record_text(journal, &r);
 	must(store_append(store, &text, 1, &err), "a new state", &err);
@@ -180,15 +208,6 @@ void moed_begin(struct sim *s, const struct core *restored)
 	journal_free(journal);
 }
 
-static void find_token(void)
-{
-	const struct state *st = manager_state(&manager);
-
-	for (size_t i = 0; i < st->n_tokens; i++)
-		if (mo_streq(st->tokens[i].role, "agent"))
-			mo_str_set(&token, st->tokens[i].id);
-}
-
 bool moed_open(struct sim *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -205,10 +224,8 @@ bool moed_open(struct sim *s)
 		sim_violation(s, "the controller does not start: %s", mo_error_text(&err, r));
 	if (r < 0)
 		sim_trace(s, "the controller does not start: %s", mo_error_text(&err, r));
-	if (r >= 0) {
+	if (r >= 0)
 		turn_pulse(&manager);
-		find_token();
-	}
 	return r >= 0;
 }
 
@@ -222,12 +239,12 @@ void moed_close(struct sim *s, bool power)
 	is_open = false;
 	seam_alive();
 	if (power)
-		seam_power_loss_of(HOST, 1 + sim_random(s) % 1000000);
+		seam_power_loss_of(MOED_HOST, 1 + sim_random(s) % 1000000);
 }
 
 bool moed_flip(struct sim *s)
 {
-	_cleanup_(mo_freep) char *where = seam_rot(DIR, sim_random(s));
+	_cleanup_(mo_freep) char *where = seam_rot(MOED_DIR, sim_random(s));
 
 	sim_trace(s, "a bit flips in %s", where ? where : "nothing");
 	return where != NULL;
@@ -246,7 +263,6 @@ void moed_done(void)
 	for (size_t i = 0; i < n; i++)
 		free(rest[i].text);
 	free(rest);
-	mo_str_set(&token, NULL);
 	seam_disk_done();
 	seam_people_done();
 }

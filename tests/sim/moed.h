@@ -4,6 +4,9 @@
 #pragma once
 #include "tests/sim/sim.h"
 
+#define MOED_HOST "/var" /* its machine's files */
+#define MOED_DIR MOED_HOST "/lib/moe"
+
 struct manager;
 /* seams.c */
 void seams_begin(struct sim *s);           /* a process */

@@ -1,5 +1,5 @@
-/* In place of agent/controller.c: messages travel between a node and the controller. They are lost,
- * late, doubled; what was answered long ago is heard once more. */
+/* In place of agent/controller.c: the calls of agents. What happens to them on their way is
+ * wire.c's; what was answered long ago is heard once more. */
 #include "agent/controller.h"
 
 #include <string.h>
@@ -37,11 +37,6 @@ struct controller *controller_free(struct controller *c)
 	return NULL;
 }
 
-static bool cut(const struct sim *s, int node)
-{
-	return s->nodes[node].cut_until > s->now;
-}
-
 static bool take(struct controller *c, int64_t request, struct call *ret)
 {
 	for (size_t i = 0; i < c->n_calls; i++)
@@ -68,7 +63,7 @@ void controller_cancel(struct controller *c, uint64_t id)
 }
 
 static struct message *message_new(struct sim *s, const struct shell *sh, int kind,
-				   const struct mo_buf *json)
+				   const char *token, const struct mo_buf *json)
 {
 	struct message *m = mo_alloc(sizeof(*m));
 
@@ -77,38 +72,19 @@ static struct message *message_new(struct sim *s, const struct shell *sh, int ki
 			       .request = ++s->ctl.request,
 			       .instance = shell_node(sh)->instance,
 			       .text = mo_strndup(json->data, json->len),
+			       .token = mo_strdup(token),
 			       .n = json->len };
 	return m;
-}
-
-static void send_message(struct sim *s, struct message *m, const struct shell *sh,
-			 const struct mo_buf *json)
-{
-	int64_t delay = sim_between(s, 50, 3 * MS);
-
-	if (cut(s, m->node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
-		sim_trouble(s, m->node);
-		message_free(m);
-		return;
-	}
-	if (sim_fault(s, F_DELAY, 0.01)) {
-		delay = sim_between(s, 5 * MS, 9 * S);
-		sim_trouble(s, m->node);
-	}
-	/* a copy arrives too, maybe much later; its answer goes nowhere */
-	if (sim_fault(s, F_DUPLICATE, 0.005))
-		sim_at(s, s->now + sim_between(s, MS, 15 * S), K_MESSAGE, 0, 0,
-		       message_new(s, sh, m->kind, json), NULL);
-	sim_at(s, s->now + delay, K_MESSAGE, 0, 0, m, NULL);
 }
 
 static int kind_of(struct sim *s, const char *path)
 {
 	static const char *const paths[] = { [M_HELLO] = "/v1/agent/hello",
 					     [M_SYNC] = "/v1/agent/sync",
-					     [M_URGENT] = "/v1/agent/news" };
+					     [M_URGENT] = "/v1/agent/news",
+					     [M_TRADE] = "/v1/agent/token" };
 
-	for (int kind = M_HELLO; kind <= M_URGENT; kind++)
+	for (int kind = M_HELLO; kind <= M_TRADE; kind++)
 		if (mo_streq(path, paths[kind]))
 			return kind;
 	sim_violation(s, "an agent says something to %s", path);
@@ -120,10 +96,9 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 	struct shell *sh = c->shell;
 	struct sim *s = sh->sim;
 
-	/* nobody trades here: the token of all stays good */
-	if (mo_streq(path, "/v1/agent/token"))
+	if (!seam_acts()) /* it died just now */
 		return 0;
-	struct message *m = message_new(s, sh, kind_of(s, path), json);
+	struct message *m = message_new(s, sh, kind_of(s, path), token, json);
 	struct answer *none = mo_alloc(sizeof(*none));
 	int64_t request = m->request;
 
@@ -133,7 +108,7 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 		.kind = m->kind, .node = sh->node, .request = request, .instance = m->instance
 	};
 	sim_at(s, s->now + timeout_ms * MS, K_ANSWER, sh->node, 0, none, NULL);
-	send_message(s, m, sh, json);
+	wire_request(s, m);
 	return (uint64_t)request;
 }
 
@@ -155,17 +130,31 @@ static void hear(struct sim *s, const struct answer *a)
 	struct simnode *n = &s->nodes[a->node];
 	struct call call;
 
-	if (a->instance != n->instance || (a->status && cut(s, a->node)) ||
+	if (a->instance != n->instance || (a->status && n->deaf_until > s->now) ||
 	    !take(n->shell->controller, a->request, &call))
 		return;
-	sim_trace(s, "%s hears the answer to %lld: %d", n->name, (long long)a->request, a->status);
+	sim_trace(s, "%s hears the answer to %lld: %d %s", n->name, (long long)a->request,
+		  a->status, a->status >= 400 ? a->text : "");
 	n->shell->controller->after_s = MO_MAX(a->after_s, 0);
+	token_heard(s, a);
 	shell_enter(n->shell);
+	if (a->status == 201)
+		shell_risk(n->shell);
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
+	if (a->status == 201 && !seam_dead())
+		token_kept(n);
+	bool dead = seam_dead();
+	seam_alive();
 	shell_leave();
-	if (a->status == 200 && n->shell->m.n_queue == 1 &&
-	    n->shell->m.queue[0].type == AE_NO_ANSWER)
+	if (dead) {
+		shell_die(s, a->node);
+		return;
+	}
+	bool unread = n->shell->m.n_queue == 1 && n->shell->m.queue[0].type == AE_NO_ANSWER;
+	if (a->cut && n->shell->m.n_queue && !unread)
+		sim_violation(s, "a piece of an answer is taken for one: %s", a->text);
+	if (a->status == 200 && !a->cut && unread)
 		sim_violation(s, "an agent cannot read its answer: %s", a->text);
 	shell_drain(s, a->node);
 }

@@ -21,6 +21,7 @@ enum fault_kind {
 	KIND_LOSSES,
 	KIND_HEALTH,
 	KIND_GPUS,
+	KIND_TOKENS,
 	_KIND_N
 };
 /* Zero: nothing is left out. off: a bit of each kind; others: no more than so many. */

@@ -98,6 +98,11 @@ void request_input(struct sim *s, const struct op *op, struct core_input *in)
 		in->undrain = mo_desc_new(&in_undrain_desc);
 		in->undrain->node = mo_strdup(node);
 		break;
+	case IN_TOKEN: break; /* moed.c */
+	case IN_TOKEN_REVOKE:
+		in->token_id = mo_desc_new(&in_token_id_desc);
+		in->token_id->id = mo_strdup(op->token);
+		break;
 	case IN_FENCE:
 		in->fence = mo_desc_new(&in_fence_desc);
 		*in->fence = (struct in_fence){ .node = mo_strdup(node),

@@ -83,7 +83,9 @@ static void one(struct sim *s, const struct queued *e)
 	case K_FAULT: fault_happen(s); break;
 	case K_CHECK:
 		check_time(s);
+		check_disowned(s);
 		past_check_reported(s);
+		token_check(s);
 		sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
 		break;
 	default: one_of_step(s, e, e->p); break;
@@ -104,7 +106,8 @@ static bool all_at_rest(struct sim *s)
 			return false;
 	}
 	for (size_t i = 0; st && i < st->n_nodes; i++)
-		if (st->nodes[i]->strays.any || st->nodes[i]->unseen)
+		if (st->nodes[i]->state != NODE_UP || st->nodes[i]->strays.any ||
+		    st->nodes[i]->unseen)
 			return false;
 	return st != NULL;
 }
@@ -143,8 +146,10 @@ static void clean(struct sim *s)
 		free(s->attempts[i]);
 	}
 	free(s->attempts);
-	for (size_t i = 0; i < s->n_ops; i++)
+	for (size_t i = 0; i < s->n_ops; i++) {
+		free(s->ops[i]->secret);
 		free(s->ops[i]);
+	}
 	free(s->ops);
 	past_free(s);
 	for (size_t i = 0; i < JOBS_MAX; i++)
@@ -177,6 +182,7 @@ void run_seed(uint64_t seed, const struct less *less, bool trace, struct counts 
 	}
 	s->ctl.synced = true;
 	control_start(s);
+	token_begin(s);
 	sim_at(s, s->now + 2 * S, K_USER, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 8 * S, K_FAULT, 0, 0, NULL, NULL);
 	sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);

@@ -17,7 +17,6 @@
 
 /* Changes of the disk within one saving of the fence. */
 #define CHANGES 10
-#define TOKEN "/etc/moe/token"
 
 /* On disk, by the agent's word. */
 struct promised {
@@ -102,7 +101,7 @@ static void fill(struct sim *s, int node, struct shell *sh)
 	*sh = (struct shell){ .sim = s,
 			      .node = node,
 			      .config = { .controller = (char *)"http://moed",
-					  .token_file = (char *)TOKEN,
+					  .token_file = token_file(n),
 					  .node = n->name,
 					  .address = mo_printf("10.0.0.%d", node),
 					  .state_dir = mo_printf("/%s/state", n->name),
@@ -134,7 +133,6 @@ void shell_open(struct sim *s, int node)
 	fill(s, node, sh);
 	_cleanup_(mo_freep) char *steps = mo_path(sh->config.runtime_dir, "steps");
 
-	seam_put(TOKEN, "moe_agent_0123456789\n");
 	shell_enter(sh);
 	if (mo_mkdir_p(sh->config.state_dir, 0755, true) < 0 ||
 	    mo_mkdir_p(steps, 0700, false) < 0 || starter_new(&sh->m, &sh->m.starter, &err) < 0 ||
@@ -143,6 +141,7 @@ void shell_open(struct sim *s, int node)
 			      mo_error_text(&err, -EIO));
 	shell_leave();
 	check(s, n);
+	token_check_kept(s, n);
 	shell_drain(s, node);
 }
 
@@ -202,12 +201,20 @@ void shell_urgent(struct sim *s, int node)
 }
 
 /* It dies within what it does to the disk, and its node may with it. */
-static void die(struct sim *s, int node)
+void shell_die(struct sim *s, int node)
 {
 	if (sim_fault(s, F_AGENT_WITH_POWER, 0.5))
 		node_lose(s, node, sim_between(s, 2 * S, 60 * S));
 	else
 		agent_kill(s, node, sim_between(s, 50 * MS, 5 * S));
+}
+
+void shell_risk(struct shell *sh)
+{
+	if (sim_fault(sh->sim, F_TOKEN_UNKEPT, 0.02))
+		seam_fail_after(1 + sim_random(sh->sim) % CHANGES, ENOSPC);
+	else if (sim_fault(sh->sim, F_TOKEN_WITHIN, 0.05))
+		seam_crash_after(1 + sim_random(sh->sim) % CHANGES);
 }
 
 void shell_fence(struct sim *s, int node, const struct agent_effect *x)
@@ -227,7 +234,7 @@ void shell_fence(struct sim *s, int node, const struct agent_effect *x)
 	seam_alive();
 	shell_leave();
 	if (dead) {
-		die(s, node);
+		shell_die(s, node);
 		return;
 	}
 	if (e.ok) {
@@ -258,6 +265,7 @@ void shell_close(struct simnode *n)
 	mo_desc_done(&nodeinfo_desc, &sh->m.info);
 	free(sh->m.boot_id);
 	free(sh->config.address);
+	free(sh->config.token_file);
 	free(sh->config.state_dir);
 	free(sh->config.runtime_dir);
 	free(sh);
@@ -279,6 +287,7 @@ void shell_free(struct simnode *n)
 {
 	shell_close(n);
 	free(n->promised);
+	free(n->own_token);
 }
 
 int64_t metrics_port(const struct metrics *e)

@@ -33,6 +33,9 @@ void shell_fence(struct sim *s, int node, const struct agent_effect *x);
 void shell_hello(struct sim *s, int node);
 void shell_sync(struct sim *s, int node);
 void shell_urgent(struct sim *s, int node);
+/* While it writes what comes next it may fail, or die. */
+void shell_risk(struct shell *sh);
+void shell_die(struct sim *s, int node); /* its node may with it */
 /* The agent is gone; its files stay. */
 void shell_close(struct simnode *n);
 void shell_power_loss(struct sim *s, int node);

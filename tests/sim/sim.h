@@ -7,11 +7,11 @@
  * that were met), states (docs/states.md), world (queue, chance), faults (their names), clock (of
  * nodes), control (who waits for the controller, its crashes, what it stored), moed and seams
  * (what is about it), wall (its clocks), past (backups), node (an agent and what it is on), shell
- * (what of it is production's), network (messages), health (what it finds of its node), steps
- * (what it has of its steps), line (what it says with their supervisors), aside (what it asks for
+ * (what of it is production's), network (messages), wire (what happens to them on
+ * their way), health (what it finds of its node), steps (what it has of its steps), line (what it says with their supervisors), aside (what it asks for
  * beside them), notes and writer (their journals, as stepd writes them), stepd
  * (supervisor's shell), proc (its processes), outside (their machine), train (what the ranks do),
- * files (checkpoints), engine (beside their steps), user and request (people), fault and heal
+ * files (checkpoints), engine (beside their steps), user, token and request (people), fault and heal
  * (what breaks, what is repaired), the check files (invariants), history (what leaves by its
  * age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts, checkpoints). */
 #pragma once
@@ -47,17 +47,20 @@ struct op {
 	int form;
 	int node;
 	const char *when;
-	char boot[64];
+	char boot[64], token[64];
+	char *secret; /* of the token that was asked for last */
 	int64_t tries;
 	bool done;
 };
 
-enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_USER };
+enum message_kind { M_HELLO, M_SYNC, M_URGENT, M_TRADE, M_USER };
 struct message {
 	int kind;
 	int node;
 	int64_t request, instance;
-	char *text; /* of an agent */
+	bool cut;           /* the rest of it is lost, and nobody knows */
+	bool foreign;       /* with another node's token */
+	char *text, *token; /* of an agent */
 	size_t n;
 	struct op *op;
 };
@@ -65,7 +68,7 @@ struct answer {
 	int kind;
 	int node;
 	int64_t request, instance;
-	bool old;
+	bool old, cut;
 	int status; /* 0: nobody answered */
 	int64_t after_s;
 	char *text;
@@ -117,8 +120,9 @@ struct control {
 	struct core *core, *shadow;
 	struct journal *journal; /* with which the shadow reads */
 	int64_t seq;             /* what it has read */
-	/* dark: its machine died with it: no connection breaks, none is refused */
-	bool up, turn_due, dark;
+	/* dark: its machine died with it: no connection breaks, none is refused. unmarked: and it
+	 * has stored nothing since */
+	bool up, turn_due, dark, unmarked;
 	int64_t up_since, down_since, paused_until, paused_for, request, instance;
 	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted
 	 * then */
@@ -181,7 +185,9 @@ void control_crash(struct sim *s, int64_t down_us);
 void control_message(struct sim *s, struct message *m); /* arrived; takes it */
 void control_turn(struct sim *s, const struct queued *e);
 void control_timer(struct sim *s, const struct queued *e);
-bool control_asked(const struct sim *s, int64_t request); /* it has not answered that yet */
+/* It has not answered that yet, which came with this token ("" none); NULL: it has. */
+const char *control_asked(const struct sim *s, int64_t request);
+void control_came_with(struct sim *s, int64_t request, const char *token_id);
 void message_free(struct message *m);
 void answer_free(struct answer *a);
 void control_spare(struct sim *s); /* it does not die any more within what it does */
@@ -212,6 +218,10 @@ void node_well(struct sim *s, int node); /* nothing is found any more */
 /* Orders to check: new ones are begun, those that are said no more are forgotten. */
 void health_reply(struct sim *s, struct simnode *n, const struct sync_reply *r);
 
+/* wire.c: from an agent to the controller, and back; both take it */
+void wire_request(struct sim *s, struct message *m);
+void wire_answer(struct sim *s, struct answer *a);
+
 /* network.c */
 void network_answer(struct sim *s, struct answer *a); /* arrived; takes it */
 
@@ -234,6 +244,9 @@ void proc_kill_all(struct sim *s, struct simstep *st);
 void proc_look_empty(struct sim *s, struct simstep *st, int64_t delay);
 void stepd_fork(struct sim *s, struct simstep *st, size_t local);
 void stepd_stuck(struct sim *s, struct proc *p);
+bool proc_any(const struct simstep *st); /* that runs */
+/* Its node was called off by a person, and it lives: it must end once the node is heard. */
+void proc_disown(struct sim *s, struct simstep *st);
 /* every process of the step is killed; how many live on for a while */
 size_t proc_hunt(struct sim *s, struct simstep *st);
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
@@ -287,7 +300,22 @@ void engine_motion(const struct sim *s, const struct attempt *a, struct motion_r
 /* request.c */
 void request_input(struct sim *s, const struct op *op, struct core_input *in);
 
+/* token.c */
+char *token_file(const struct simnode *n); /* its token_file; caller frees */
+void token_begin(struct sim *s);
+void token_answer(struct sim *s, struct op *op, int status);
+bool token_mishap(struct sim *s, int fault);
+void token_help(struct sim *s, double chance); /* people put right what nodes are refused for */
+void token_heard(struct sim *s, const struct answer *a);
+/* Another's own token, instead of the one of the message. */
+void token_swap(struct sim *s, struct message *m);
+void token_kept(struct simnode *n);                      /* its own one is on disk */
+void token_check_kept(struct sim *s, struct simnode *n); /* and is there still */
+void token_check(struct sim *s);
+
 /* user.c */
+struct op *user_op(struct sim *s, int type);
+void user_send(struct sim *s, struct op *op);
 void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);

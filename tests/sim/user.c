@@ -1,10 +1,10 @@
 /* People: they submit, cancel, pause, resume, restart, drain and undrain, try again until they are
- * answered, and fence only what is truly off. */
+ * answered, and fence what is truly off, or so they think. */
 #include "tests/sim/sim.h"
 
 #include <string.h>
 
-static struct op *op_new(struct sim *s, int type)
+struct op *user_op(struct sim *s, int type)
 {
 	struct op *op = mo_alloc(sizeof(*op));
 
@@ -13,7 +13,7 @@ static struct op *op_new(struct sim *s, int type)
 	return op;
 }
 
-static void send_op(struct sim *s, struct op *op)
+void user_send(struct sim *s, struct op *op)
 {
 	struct message *m;
 
@@ -30,7 +30,7 @@ static void send_op(struct sim *s, struct op *op)
 void user_retry(struct sim *s, struct op *op)
 {
 	if (!op->done)
-		send_op(s, op);
+		user_send(s, op);
 }
 
 void user_answer(struct sim *s, struct op *op, int status, int64_t job)
@@ -41,6 +41,7 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 	if (op->done)
 		return;
 	op->done = true;
+	token_answer(s, op, status);
 	sim_trace(s, "answer to event %d (job %lld, node %d): %d", op->type, (long long)op->job,
 		  op->node, status);
 	if (op->type == IN_SUBMIT && (status == 201 || status == 200)) {
@@ -145,7 +146,7 @@ static void verb(struct sim *s)
 {
 	static const int types[] = { IN_CANCEL, IN_CANCEL,  IN_PAUSE,   IN_RESUME,
 				     IN_RESUME, IN_RESTART, IN_RESTART, IN_RESTART };
-	struct op *op = op_new(s, types[sim_random(s) % ELEMENTSOF(types)]);
+	struct op *op = user_op(s, types[sim_random(s) % ELEMENTSOF(types)]);
 
 	op->job = some_job(s);
 	op->flag = op->type == IN_CANCEL && sim_chance(s, 0.3);
@@ -156,28 +157,43 @@ static void verb(struct sim *s)
 				op->job = core_state(s->ctl.shadow)->jobs[i]->id;
 	if (op->type == IN_RESTART && sim_chance(s, 0.8))
 		restart_from(s, op);
-	send_op(s, op);
+	user_send(s, op);
 }
 
 static void node_verb(struct sim *s)
 {
 	static const char *const whens[] = { "idle", "checkpoint", "now" };
-	struct op *op = op_new(s, sim_chance(s, 0.5) ? IN_DRAIN : IN_UNDRAIN);
+	struct op *op = user_op(s, sim_chance(s, 0.5) ? IN_DRAIN : IN_UNDRAIN);
 
 	op->node = (int)(sim_random(s) % NODES);
 	op->when = whens[sim_random(s) % 3];
-	send_op(s, op);
+	user_send(s, op);
 }
 
 void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how)
 {
-	struct op *op = op_new(s, IN_RESOLVE);
+	struct op *op = user_op(s, IN_RESOLVE);
 
 	op->node = node;
 	op->job = job;
 	op->value = attempt;
 	op->when = how;
-	send_op(s, op);
+	user_send(s, op);
+}
+
+/* An attempt has all of its ranks here: it would go on to write beside the next one, which is what
+ * a person who fences answers for. */
+static bool trains_alone(const struct sim *s, int node)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		const struct simstep *st = s->steps[i];
+		const struct attempt *a =
+			st->node == node ? sim_past_attempt(s, st->job, st->attempt) : NULL;
+
+		if (a && (int64_t)st->n_procs >= a->world && proc_any(st))
+			return true;
+	}
+	return false;
 }
 
 static void fence(struct sim *s)
@@ -185,14 +201,16 @@ static void fence(struct sim *s)
 	for (int n = 0; n < NODES; n++) {
 		const struct node *node = node_find(core_state(s->ctl.shadow), s->nodes[n].name);
 
-		if (s->nodes[n].power || !node || node->state != NODE_DOWN)
+		if (!node || node->state != NODE_DOWN ||
+		    (s->nodes[n].power && (!sim_chance(s, 0.5) || trains_alone(s, n))))
 			continue;
-		struct op *op = op_new(s, IN_FENCE);
+		s->fault_counts[F_FENCED_WRONGLY] += s->nodes[n].power;
+		struct op *op = user_op(s, IN_FENCE);
 
 		op->node = n;
 		snprintf(op->boot, sizeof(op->boot), "%s", node->boot.id);
-		send_op(s, op);
-		if (sim_chance(s, 0.5))
+		user_send(s, op);
+		if (!s->nodes[n].power && sim_chance(s, 0.5))
 			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL,
 			       NULL);
 		return;
@@ -206,13 +224,15 @@ void user_act(struct sim *s)
 	if (s->quiet)
 		return;
 	if (kind < 55 && core_state(s->ctl.shadow)->n_jobs < 60 && s->n_submits < s->plan.jobs)
-		send_op(s, op_new(s, IN_SUBMIT));
+		user_send(s, user_op(s, IN_SUBMIT));
 	else if (kind < 80)
 		verb(s);
 	else if (kind < 90)
 		node_verb(s);
 	else if (kind < 93)
 		past_resolve(s, 0.2);
+	else if (kind < 96)
+		token_help(s, 0.5);
 	else
 		fence(s);
 	sim_at(s, s->now + sim_between(s, 100 * MS, 4 * S), K_USER, 0, 0, NULL, NULL);
@@ -228,10 +248,10 @@ static void takes_another(struct sim *s, const struct job *j)
 	    j->restart_from == 0 || j->run.n_places || !j->reason ||
 	    !mo_starts_with(j->reason, "restart --from"))
 		return;
-	op = op_new(s, IN_RESTART);
+	op = user_op(s, IN_RESTART);
 	op->job = j->id;
 	op->value = state_newest_checkpoint(j) != MO_NONE ? state_newest_checkpoint(j) : 0;
-	send_op(s, op);
+	user_send(s, op);
 }
 
 /* "checkpoint 20 is suspect": attempts died of it. Who reads that mends it, and names it; a tainted
@@ -250,10 +270,10 @@ static void names_suspect(struct sim *s, const struct job *j)
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (j->checkpoints[i].state == CKPT_SUSPECT)
 			c = &j->checkpoints[i];
-	op = op_new(s, IN_RESTART);
+	op = user_op(s, IN_RESTART);
 	op->job = j->id;
 	op->value = strstr(j->reason, " is tainted, ") ? 0 : c ? c->iteration : MO_NONE;
-	send_op(s, op);
+	user_send(s, op);
 }
 
 /* "every checkpoint is damaged": left half-written by an attempt that this controller never stored
@@ -270,6 +290,7 @@ void user_settle(struct sim *s)
 	const struct state *st = core_state(s->ctl.shadow);
 
 	past_resolve(s, 1);
+	token_help(s, 1);
 	fault_bring_back(s);
 	for (size_t i = 0; i < st->n_jobs; i++) {
 		takes_another(s, st->jobs[i]);
@@ -282,8 +303,8 @@ void user_settle(struct sim *s)
 
 		if (!node || !node->drain.asked)
 			continue;
-		op = op_new(s, IN_UNDRAIN);
+		op = user_op(s, IN_UNDRAIN);
 		op->node = n;
-		send_op(s, op);
+		user_send(s, op);
 	}
 }

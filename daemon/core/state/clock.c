@@ -146,6 +146,17 @@ static void shift_node(const struct state *s, struct node *n, int64_t shift, int
 		move(&n->drain.at, shift);
 }
 
+static void shift_token(const struct state *s, struct token *t, int64_t shift, int64_t now)
+{
+	if (of_wrong_time(s, t->created_at, now)) {
+		move(&t->created_at, shift);
+		move(&t->expires_at, shift);
+	}
+	/* or no join token made from now on would bring its node back */
+	if (of_wrong_time(s, t->revoked_at, now))
+		move(&t->revoked_at, shift);
+}
+
 void clock_shift(struct state *s, int64_t shift, int64_t now)
 {
 	for (size_t i = 0; i < s->n_jobs; i++)
@@ -153,15 +164,8 @@ void clock_shift(struct state *s, int64_t shift, int64_t now)
 			shift_job(s->jobs[i], shift);
 	for (size_t i = 0; i < s->n_nodes; i++)
 		shift_node(s, s->nodes[i], shift, now);
-	for (size_t i = 0; i < s->n_tokens; i++) {
-		struct token *t = &s->tokens[i];
-
-		if (!of_wrong_time(s, t->created_at, now))
-			continue;
-		move(&t->created_at, shift);
-		move(&t->expires_at, shift);
-		move(&t->revoked_at, shift);
-	}
+	for (size_t i = 0; i < s->n_tokens; i++)
+		shift_token(s, &s->tokens[i], shift, now);
 	move(&s->clock_doubt, shift);
 	move(&s->clock_leapt, shift);
 	move(&s->restored_wait, shift);

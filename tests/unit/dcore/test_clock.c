@@ -336,6 +336,30 @@ static void tokens_live_as_long_as_was_said(void **state)
 	world_done(&w);
 }
 
+/* A node that was put out in a time that is taken back: join tokens made from now on are of after
+ * that. */
+static void a_node_put_out_in_the_wrong_time_is_brought_back(void **state)
+{
+	struct token join = { .id = (char *)"join", .role = (char *)"join", .nodes = 1 },
+		     own = { .id = (char *)"own", .role = (char *)"agent", .user = (char *)"n1" };
+	struct in_token_id id = { (char *)"own" };
+	struct world w;
+
+	train(&w, MO_NONE);
+	join.revoked_at = own.revoked_at = MO_NONE;
+	join.created_at = own.created_at = w.now;
+	join.expires_at = own.expires_at = w.now + 12 * HOUR;
+	world_step(&w, &(struct core_input){ .type = IN_TOKEN, .token = &join });
+	world_step(&w, &(struct core_input){ .type = IN_TOKEN, .token = &own });
+	world_crash(&w);
+	clock_says(&w, 4 * HOUR, false);
+	world_step(&w, &(struct core_input){ .type = IN_TOKEN_REVOKE, .token_id = &id });
+	assert_int_equal(token_of(&w, "own")->revoked_at, w.now);
+	clock_says(&w, -4 * HOUR, true);
+	assert_in_range(token_of(&w, "own")->revoked_at, w.now - MINUTE, w.now);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +371,7 @@ int main(void)
 		cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing),
 		cmocka_unit_test(who_is_restarted_in_a_wrong_time_is_charged_as_before),
 		cmocka_unit_test(tokens_live_as_long_as_was_said),
+		cmocka_unit_test(a_node_put_out_in_the_wrong_time_is_brought_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

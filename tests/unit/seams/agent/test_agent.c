@@ -547,6 +547,41 @@ static void test_crash_forgetting(void **state)
 	assert_true(n > 4);
 }
 
+/* It dies at each change on the way to its first epoch, another goes on with what it left, and then
+ * power is lost, with all that was not synced: the epoch is not. */
+static void test_power_loss_after_a_crash(void **state)
+{
+	bool died = true;
+
+	for (size_t n = 0; died && n < 400; n++) {
+		struct mo_error err = { 0 };
+
+		seam_crash_after(n + 1);
+		seam_new_process();
+		if (manager_new(&config, NULL, &m, &err) == 0)
+			run(2 * S);
+		mo_error_done(&err);
+		died = seam_dead();
+		end();
+		assert_int_equal(start(), 0);
+		run(2 * S);
+		end();
+		seam_power_loss(0);
+		setup(state);
+		seam_remove(BOOT);
+		seam_put(BOOT, "boot-2\n");
+		moed.launch = true;
+		moed.epoch = moed.command_epoch = 2;
+		assert_int_equal(start(), 0);
+		run(3 * S);
+		assert_int_equal(moed.hellos, 1);
+		assert_int_equal(stepd.starts, 0);
+		teardown(state);
+		setup(state);
+	}
+	assert_false(died);
+}
+
 /* What protects was emptied, by whatever: on the boot that wrote it that is refused in one line; a
  * new boot proves that nothing of before is under way, and the epoch is still known. */
 static void test_emptied_fence(void **state)
@@ -595,6 +630,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss_of_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash_forgetting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_power_loss_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_emptied_fence, setup, teardown),
 	};
 
