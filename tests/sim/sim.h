@@ -1,19 +1,20 @@
 /* The simulator: production's controller (daemon, its store on a disk that forgets) and of
  * production's agents cores, fence, link, steps and journals in virtual time, on 64 nodes with a
  * network, disks, processes and people that fail. It knows the truth (which process lives, which
- * checkpoint is whole) that they can only infer, and holds them to the invariants of check.h
- * after every step. One seed = one run, the same every time. Files: main (options, summary), run
- * (one seed), plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md
- * that were met), states (docs/states.md), world (queue, chance), faults (their names), clock (of
- * nodes), control (who waits for the controller, its crashes, what it stored), moed and seams
- * (what is about it), wall (its clocks), past (backups), node (an agent and what it is on), shell
- * (what of it is production's), network (messages), wire (what happens to them on
- * their way), health (what it finds of its node), steps (what it has of its steps), line (what it says with their supervisors), aside (what it asks for
- * beside them), notes and writer (their journals, as stepd writes them), stepd
- * (supervisor's shell), proc (its processes), outside (their machine), train (what the ranks do),
- * files (checkpoints), engine (beside their steps), user, token and request (people), fault and heal
- * (what breaks, what is repaired), the check files (invariants), history (what leaves by its
- * age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts, checkpoints). */
+ * checkpoint is whole) that they can only infer, and holds them to the invariants of check.h after
+ * every step. One seed = one run, the same every time. Files: main (options, summary), run (one
+ * seed), plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md that were
+ * met), states (docs/states.md), world (queue, chance), faults (their names), clock (of nodes),
+ * control (who waits for the controller, its crashes, what it stored), moed and seams (what is
+ * about it), wall (its clocks), past (backups), node (an agent and what it is on), shell (what of
+ * it is production's), network (messages), wire (what happens to them on their way), health (what
+ * it finds of its node), steps (what it has of its steps), line (what it says with their
+ * supervisors), aside (what it asks for beside them), notes and writer (their journals, as stepd
+ * writes them), stepd (supervisor's shell), proc (its processes), outside (their machine), train
+ * (what the ranks do), files (checkpoints), engine (beside their steps), user, token and request
+ * (people), fault and heal (what breaks, what is repaired), the check files (invariants), history
+ * (what leaves by its age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts,
+ * checkpoints). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
