@@ -28,6 +28,12 @@ $(BUILD)/tests/bench/lines: $(BUILD)/tests/bench/lines.o $(call lib,recipe acore
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group \
 		$(call lib,recipe acore wire model base) -Wl,--end-group -ljson-c -lfyaml \
 		-lpcre2-8 -lm
+# what one input costs the controller's core
+$(BUILD)/tests/bench/core: $(BUILD)/tests/bench/core.o $(call lib,recipe dcore plan wire model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group \
+		$(call lib,recipe dcore plan wire model base) -Wl,--end-group -ljson-c -lfyaml \
+		-lpcre2-8 -lm
 # a fleet of emulated agents (tests/bench/swarm/swarm.h)
 SWARM_SRC := $(wildcard tests/bench/swarm/*.c)
 $(BUILD)/tests/bench/swarm/swarm: $(call obj,$(SWARM_SRC)) $(call lib,wire model base)
