@@ -40,6 +40,7 @@
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/samples.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_notes.h"

@@ -46,6 +46,7 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/index.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/wake.h"
 
@@ -311,6 +312,7 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 	if (now >= c->hangs_at)
 		hang_judge_all(c);
 	act(&t);
+	slots_refresh(c);
 	commands_wake(&t);
 	/* the next turn begins with nothing left to visit */
 	assert(c->n_dirty == 0 && !c->queue_dirty && c->n_wake_jobs == 0 && c->n_wake_nodes == 0);
