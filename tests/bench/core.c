@@ -19,6 +19,7 @@ struct fleet {
 	struct core *core;
 	size_t n;
 	int64_t now, beat;
+	bool crowd; /* the turn goes on */
 };
 
 static int64_t cpu_ns(void)
@@ -35,6 +36,8 @@ static void decide(struct fleet *f, struct core_input *in)
 
 	in->request = 1;
 	core_decide(f->core, in, f->now, &out);
+	if (!f->crowd)
+		core_settle(f->core, f->now, &out);
 	core_out_done(&out);
 }
 
@@ -119,6 +122,19 @@ static void on_again(struct fleet *f, size_t i)
 {
 	hello(f, i, 1 + (int)f->beat);
 	beat(f, i, 1 + (int)f->beat);
+}
+
+/* 50 of them at once: hellos and beats of one turn. */
+static void on_crowd(struct fleet *f, size_t i)
+{
+	struct core_out out = { 0 };
+
+	f->crowd = true;
+	for (size_t k = 0; k < 50; k++)
+		on_again(f, (i + k) % f->n);
+	f->crowd = false;
+	core_settle(f->core, f->now, &out);
+	core_out_done(&out);
 }
 
 static void on_small(struct fleet *f, size_t i)
@@ -216,6 +232,7 @@ int main(int argc, char **argv)
 		submit(&f, (int64_t)f.n * 8);
 	measure(&f, "submit behind 200", on_large);
 	measure(&f, "again, 301 jobs wait", on_again);
+	measure(&f, "50 again, 301 jobs wait", on_crowd);
 	measure(&f, "beat, 301 jobs wait", on_beat);
 	measure(&f, "cluster view, 402 jobs", on_view);
 	core_free(f.core);
