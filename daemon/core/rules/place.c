@@ -6,6 +6,7 @@
  * schedule.c and as a dry run by the shells. */
 #include "daemon/core/rules/place.h"
 
+#include "daemon/core/rules/offers.h"
 #include "daemon/core/state/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/live.h"
@@ -237,53 +238,6 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 	return w;
 }
 
-struct offer {
-	size_t node, room;
-	int64_t lemon;
-	int strange;
-};
-
-static int offer_order(const void *a, const void *b)
-{
-	const struct offer *x = a, *y = b;
-
-	if (x->room != y->room)
-		return x->room < y->room ? 1 : -1;
-	if (x->lemon != y->lemon)
-		return x->lemon < y->lemon ? -1 : 1;
-	if (x->strange != y->strange)
-		return x->strange - y->strange;
-	return x->node < y->node ? -1 : 1;
-}
-
-static int node_order(const void *a, const void *b)
-{
-	const struct offer *x = a, *y = b;
-
-	return x->node < y->node ? -1 : 1;
-}
-
-/* offers: by room, descending. Keeps the chosen ones in front with room = what is taken; returns
- * how many, 0 = they do not do. */
-static size_t choose(struct offer *offers, size_t n, size_t wanted)
-{
-	size_t k = 0, sum = 0, last;
-
-	while (k < n && sum < wanted)
-		sum += offers[k++].room;
-	if (sum < wanted)
-		return 0;
-	mo_assert(k > 0 && sum - offers[k - 1].room < wanted);
-	wanted -= sum - offers[k - 1].room; /* what the last node gives */
-	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
-		continue; /* the tightest fit, among equals who failed least, then by name */
-	while (last > k - 1 && offers[last - 1].room == offers[last].room)
-		last--;
-	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
-	mo_assert(offers[k - 1].room > 0);
-	return k;
-}
-
 static void fill(const struct state *s, const struct slots *slots, const struct recipe *r,
 		 const struct offer *offers, size_t k, struct place **ret, size_t *n_ret)
 {
@@ -310,12 +264,13 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 static size_t try_unit(const struct state *s, const struct slots *slots, const struct recipe *r,
 		       size_t unit, struct offer *offers)
 {
-	size_t n = 0;
+	size_t n = 0, sum = 0, wanted = (size_t)r->gpus;
 
 	mo_assert(unit > 0 && r->gpus > 0);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		size_t free_slots = place_room_on(s, slots, r, i) / unit * unit;
 
+		sum += free_slots;
 		if (free_slots)
 			offers[n++] =
 				(struct offer){ .node = i,
@@ -323,8 +278,7 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 						.lemon = slots->nodes[i]->lemon,
 						.strange = slots->strange ? slots->strange[i] : 0 };
 	}
-	qsort(offers, n, sizeof(*offers), offer_order);
-	return choose(offers, n, (size_t)r->gpus);
+	return sum < wanted ? 0 : offers_choose(offers, n, wanted);
 }
 
 static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r,
@@ -342,7 +296,6 @@ static int place_on(const struct state *s, const struct slots *slots, const stru
 		k = try_unit(s, slots, r, 1, offers);
 	if (k == 0)
 		return 1;
-	qsort(offers, k, sizeof(*offers), node_order);
 	fill(s, slots, r, offers, k, ret, n_ret);
 	return 0;
 }
