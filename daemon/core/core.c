@@ -99,8 +99,6 @@ void core_free(struct core *c)
 	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);
-	for (size_t i = 0; i < c->n_wake_nodes; i++)
-		free(c->wake_nodes[i]);
 	free(c->wake_nodes);
 	free(c);
 }

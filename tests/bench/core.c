@@ -124,6 +124,19 @@ static void on_again(struct fleet *f, size_t i)
 	beat(f, i, 1 + (int)f->beat);
 }
 
+/* One of each of 500 of them in one turn. */
+static void on_beats(struct fleet *f, size_t i)
+{
+	struct core_out out = { 0 };
+
+	f->crowd = true;
+	for (size_t k = 0; k < 500; k++)
+		beat(f, (i + k) % f->n, 0);
+	f->crowd = false;
+	core_settle(f->core, f->now, &out);
+	core_out_done(&out);
+}
+
 /* 50 of them at once: hellos and beats of one turn. */
 static void on_crowd(struct fleet *f, size_t i)
 {
@@ -222,6 +235,7 @@ int main(int argc, char **argv)
 	f.n = (size_t)n;
 	begin(&f);
 	measure(&f, "beat", on_beat);
+	measure(&f, "500 beats", on_beats);
 	measure(&f, "again", on_again);
 	measure(&f, "cluster view", on_view);
 	measure(&f, "submit, placed", on_small);

@@ -154,6 +154,7 @@ void core_lives_clear(struct core *c)
 	free(c->stale);
 	c->stale = NULL;
 	c->tally = (struct tally){ 0 };
+	c->n_wake_nodes = 0;
 	free(c->askers);
 	c->askers = NULL;
 	c->n_askers = 0;

@@ -88,6 +88,7 @@ struct live {
 		int state;
 	} counted;
 	bool stale;
+	bool wakes; /* it stands in core.wake_nodes */
 	/* an instance that was welcomed and not heard since */
 	struct agent_hello *candidate;
 	int64_t candidate_at;
@@ -181,7 +182,7 @@ struct core {
 	/* jobs whose commands may have changed in this turn, on all their nodes */
 	int64_t *wake_jobs;
 	size_t n_wake_jobs;
-	char **wake_nodes;
+	struct live **wake_nodes;
 	size_t n_wake_nodes; /* nodes whose commands may have changed */
 	uint32_t *idem_heads;
 	size_t n_idem_heads; /* idems.c */
