@@ -5,7 +5,7 @@ BENCH_PLANNER := $(if $(B),$(filter planner,$(B)),all)
 BENCH_CLASSIFY := $(if $(B),$(filter classify,$(B)),all)
 .PHONY: bench
 bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner \
-	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/swarm/swarm
+	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/core $(BUILD)/tests/bench/swarm/swarm
 	@$(if $(BENCH_ROWS)$(if $(B),,all),BUILD=$(BUILD) tests/bench/bench.py $(BENCH_ROWS))
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner.py)
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner_search.py)
