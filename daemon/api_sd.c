@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/api.h"
-#include "daemon/core/view/node_state.h"
 #include "lib/wire/encode.h"
 
 struct sd_labels {
@@ -37,8 +36,7 @@ static void add(const struct state *s, const struct node *n, struct mo_buf *b)
 						     (long long)n->agent.metrics_port);
 	const struct sd_target t = { .targets = &target,
 				     .n_targets = 1,
-				     .labels = { .node = n->name,
-						 .state = node_shown_state(s, n) } };
+				     .labels = { .node = n->name, .state = node_shown_state(n) } };
 
 	mo_buf_str(b, b->len ? "," : "[");
 	wire_encode(&sd_target_desc, &t, b);

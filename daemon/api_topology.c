@@ -99,8 +99,7 @@ void api_nodes_topology(void *arg, struct http_request *r)
 	troubles_find(n, &uses, &troubles);
 	struct node_drawing d = {
 		.name = n->name,
-		.state = mo_enum_name(node_state_names, _NODE_STATE_N,
-				      node_shown_state(manager_state(m), n)),
+		.state = mo_enum_name(node_state_names, _NODE_STATE_N, node_shown_state(n)),
 		.info = &n->info,
 		.uses = uses.items,
 		.n_uses = uses.n,

@@ -4,7 +4,6 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
-#include "daemon/core/view/node_state.h"
 #include "daemon/core/view/view.h"
 #include "lib/wire/metric.h"
 
@@ -109,7 +108,7 @@ static void not_up(struct manager *m, struct mo_buf *b)
 
 	metric_begin(b, &metric);
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		int state = node_shown_state(s, s->nodes[i]);
+		int state = node_shown_state(s->nodes[i]);
 
 		if (state != NODE_UP && n++ < LISTED)
 			metric_add(b, &metric, 1,

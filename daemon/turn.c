@@ -1,7 +1,7 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines
  * are checked only after all input:
  *   1. core_decide for each queued input, IN_CLOCK and IN_LATE first, IN_TICK last; what would
- *      take too long waits for the next turn
+ *      take too long waits for the next turn; core_settle for all of them
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one
  *      fsync)
  *   3. only then the effects: replies, commands, streams, log entries
@@ -101,7 +101,7 @@ static void carry_out(struct manager *m, struct input **inputs, size_t n,
 {
 	size_t at = 0;
 
-	mo_assert(n > 0 && inputs[n - 1]->effects_end == out->n_effects);
+	mo_assert(n > 0 && inputs[n - 1]->effects_end <= out->n_effects);
 	for (size_t i = 0; i < out->n_effects; i++) {
 		while (at < n - 1 && i >= inputs[at]->effects_end)
 			at++;
@@ -151,11 +151,11 @@ static int64_t step(struct manager *m, struct input *in, int64_t now, int64_t be
 #define MO_CHECK 0
 #endif
 /* Of builds that check themselves (make CHECK=1): what is broken is never stored. */
-static void must_hold(const struct manager *m, size_t n_inputs)
+static void must_hold(const struct manager *m)
 {
 	_cleanup_(mo_freep) char *wrong = MO_CHECK ? state_check(m->core) : NULL;
 
-	if (MO_CHECK && !wrong && n_inputs == 1)
+	if (MO_CHECK && !wrong)
 		wrong = state_check_placed(m->core);
 	if (!wrong)
 		return;
@@ -176,7 +176,8 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	put_first(inputs, n_inputs, IN_CLOCK);
 	while (n < n_inputs && (n == 0 || at - began < limit))
 		at = step(m, inputs[n++], now, at, &out);
-	must_hold(m, n);
+	core_settle(m->core, now, &out);
+	must_hold(m);
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);

@@ -5,7 +5,7 @@ BENCH_PLANNER := $(if $(B),$(filter planner,$(B)),all)
 BENCH_CLASSIFY := $(if $(B),$(filter classify,$(B)),all)
 .PHONY: bench
 bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner \
-	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/swarm/swarm
+	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/core $(BUILD)/tests/bench/swarm/swarm
 	@$(if $(BENCH_ROWS)$(if $(B),,all),BUILD=$(BUILD) tests/bench/bench.py $(BENCH_ROWS))
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner.py)
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner_search.py)
@@ -27,6 +27,12 @@ $(BUILD)/tests/bench/lines: $(BUILD)/tests/bench/lines.o $(call lib,recipe acore
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group \
 		$(call lib,recipe acore wire model base) -Wl,--end-group -ljson-c -lfyaml \
+		-lpcre2-8 -lm
+# what one input costs the controller's core
+$(BUILD)/tests/bench/core: $(BUILD)/tests/bench/core.o $(call lib,recipe dcore plan wire model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group \
+		$(call lib,recipe dcore plan wire model base) -Wl,--end-group -ljson-c -lfyaml \
 		-lpcre2-8 -lm
 # a fleet of emulated agents (tests/bench/swarm/swarm.h)
 SWARM_SRC := $(wildcard tests/bench/swarm/*.c)

@@ -1,6 +1,7 @@
 /* All that the files of daemon/core have for each other: for beds that look inside it, which no
  * file of the product does. */
 #pragma once
+#include "daemon/core/core.h"
 #include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/config.h"
@@ -40,8 +41,17 @@
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/samples.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_notes.h"
 #include "daemon/core/update/verify.h"
 #include "daemon/core/update/wake.h"
+
+/* A turn of one input. */
+static inline void core_turn(struct core *core, const struct core_input *in, int64_t now,
+			     struct core_out *out)
+{
+	core_decide(core, in, now, out);
+	core_settle(core, now, out);
+}

@@ -1,13 +1,14 @@
 /* The controller's core, seen from outside (core.h): one input in, records and effects out.
  *
- * core_decide() is called by the shell's turn (daemon/turn.c), by the simulator and by tests; never
- * twice at once, and with a time that does not go back but by a clock input.
+ * A turn is the shell's (daemon/turn.c), the simulator's or a test's: core_decide() for each input,
+ * then core_settle(), all with one time, which does not go back but by a clock input.
  *   1. dispatch   the input goes to its rule, which emits records (rules/turn.c applies each at
  *                 once) and effects
- *   2. act        the rules (job_act, fleet_drain, schedule) visit what the records touched,
- *                 until a pass adds nothing: what is missing follows from the state, so nothing is
- *                 remembered as "still to be done"
- *   3. wake       nodes that have a command due now
+ *   2. act_jobs   job_act() visits the jobs that these touched, until nothing more follows: what is
+ *                 missing follows from the state, so nothing is remembered as "still to be done"
+ *   3. act        once for all inputs: fleet_drain() and schedule() too, which look at the queue,
+ *                 until a pass adds nothing
+ *   4. wake       nodes that have a command due now
  *
  * What never happens: I/O, a clock that is read, memory that an input may ask for without limit, a
  * change of the state past update/update.c. Run twice, the rules emit nothing the second time. A
@@ -46,6 +47,7 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/index.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update.h"
 #include "daemon/core/update/wake.h"
 
@@ -97,8 +99,6 @@ void core_free(struct core *c)
 	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);
-	for (size_t i = 0; i < c->n_wake_nodes; i++)
-		free(c->wake_nodes[i]);
 	free(c->wake_nodes);
 	free(c);
 }
@@ -265,6 +265,20 @@ static void dispatch(struct turn *t)
 	}
 }
 
+static bool act_jobs(struct turn *t)
+{
+	struct core *c = t->core;
+	bool more = false;
+
+	while (c->n_dirty) {
+		int64_t id = c->dirty[--c->n_dirty];
+
+		while (job_act(t, id))
+			more = true;
+	}
+	return more;
+}
+
 /* What is missing is derived from the state until a pass adds nothing. */
 static void act(struct turn *t)
 {
@@ -272,13 +286,7 @@ static void act(struct turn *t)
 	bool more;
 
 	do {
-		more = false;
-		while (c->n_dirty) {
-			int64_t id = c->dirty[--c->n_dirty];
-
-			while (job_act(t, id))
-				more = true;
-		}
+		more = act_jobs(t);
 		if (c->queue_dirty)
 			more |= fleet_drain(t);
 		if (c->queue_dirty || c->n_fresh)
@@ -310,7 +318,17 @@ void core_decide(struct core *c, const struct core_input *in, int64_t now, struc
 	}
 	if (now >= c->hangs_at)
 		hang_judge_all(c);
+	act_jobs(&t);
+}
+
+void core_settle(struct core *c, int64_t now, struct core_out *out)
+{
+	struct turn t = { .core = c, .now = now, .out = out };
+
+	if (!c->heard_from)
+		return; /* nothing but the clock of a start, before it */
 	act(&t);
+	slots_refresh(c);
 	commands_wake(&t);
 	/* the next turn begins with nothing left to visit */
 	assert(c->n_dirty == 0 && !c->queue_dirty && c->n_wake_jobs == 0 && c->n_wake_nodes == 0);

@@ -1,6 +1,7 @@
 /* The controller's decisions. Pure: no clock, descriptor, log or randomness.
  *
- *   core_decide(core, input, now) -> records + effects
+ *   core_decide(core, input, now) -> records + effects, for each input of a turn
+ *   core_settle(core, now)        -> those that follow from all of them together
  *
  * Called by moed's turn (daemon/turn.c), the simulator, fuzzers and the beds of tests: the same
  * code each time. The shell stores all records of a turn in one synced transaction
@@ -40,5 +41,8 @@ void core_load(struct core *core, struct state *state);
 /* One input. Appends to out. now: core time in us, never decreasing but by IN_CLOCK, the first
  * input of its turn. Never fails: bad input becomes a reply. */
 void core_decide(struct core *core, const struct core_input *in, int64_t now, struct core_out *out);
+/* The end of a turn, with the same time: who gets which GPUs, and whom that wakes. Appends to out
+ * what no input is answered by. */
+void core_settle(struct core *core, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);

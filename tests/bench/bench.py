@@ -851,6 +851,12 @@ def bench_plan_binding(n):
         shutil.rmtree(root)
 
 
+def bench_core(n):
+    """What one input costs the controller's core alone, with few nodes and with many."""
+    for nodes in (1000, 12500):
+        subprocess.run([os.path.join(BUILD, "tests/bench/core"), str(nodes)], check=True)
+
+
 BENCHES = {
     "launch": bench_launch,
     "container": bench_container,
@@ -863,6 +869,7 @@ BENCHES = {
     "status": bench_status,
     "streams": bench_streams,
     "discover": bench_discover,
+    "core": bench_core,
     "fleet": bench_fleet,
     "plan_binding": bench_plan_binding,
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/core/rules/hang.h"
 #include "tests/campaign/campaign.h"
+#include "tests/core_inside.h"
 
 void node_wake(int i)
 {
@@ -50,7 +51,7 @@ int64_t decide(struct core_input *in)
 	const struct job *j;
 
 	in->request = 1;
-	core_decide(w.core, in, w.now, &out);
+	core_turn(w.core, in, w.now, &out);
 	heard(&out, &status);
 	core_out_done(&out);
 	j = the_job();

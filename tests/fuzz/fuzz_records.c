@@ -15,6 +15,7 @@
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/why_view.h"
 #include "lib/model/limits.h"
+#include "tests/core_inside.h"
 #include "tests/shadow.h"
 #include "daemon/core/view/why.h"
 #include "lib/wire/decode.h"
@@ -166,7 +167,7 @@ static void step(struct world *w, const struct core_input *e)
 {
 	struct core_out out = { 0 };
 
-	core_decide(w->core, e, w->now, &out);
+	core_turn(w->core, e, w->now, &out);
 	for (size_t i = 0; i < out.n_records; i++)
 		must(shadow_feed(w->shadow, &out.records[i]));
 	core_out_done(&out);

@@ -7,6 +7,7 @@
 #include "daemon/core/state/job.h"
 #include "daemon/core/update/check.h"
 #include "lib/base/parse.h"
+#include "tests/core_inside.h"
 
 #define GIVE_UP (12 * 60 * MIN) /* a hang that is not seen by then is not seen */
 #define AWAY (10 * MIN)
@@ -51,7 +52,7 @@ int64_t bed_decide(struct bed *b, const struct core_input *in)
 	int64_t status = 0;
 
 	((struct core_input *)in)->request = 1;
-	core_decide(b->core, in, b->now, &out);
+	core_turn(b->core, in, b->now, &out);
 	for (size_t i = 0; i < out.n_effects; i++) {
 		const struct effect *x = &out.effects[i];
 

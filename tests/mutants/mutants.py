@@ -1516,7 +1516,7 @@ MUTANTS = [
     (
         "broken node used",
         "wanted",
-        "&& health_allows(s->nodes[node], r, slots->well[node]);",
+        "&& health_allows(n, r, slots->nodes[node]->well);",
         ";",
         [unit("dcore", "test_preflight"), SIM],
     ),
@@ -1873,7 +1873,7 @@ MUTANTS = [
     (
         "a node that runs no image is room for one",
         "wanted",
-        "node_runs_image(s->nodes[node], r) &&",
+        "node_runs_image(n, r) &&",
         "",
         [unit("dcore", "test_images")],
     ),
@@ -1983,10 +1983,31 @@ MUTANTS = [
         [unit("dcore", "test_image_waits")],
     ),
     (
+        "free slots are not of now",
+        "attempt_over",
+        "slots_touch_places(c, j);",
+        "",
+        [unit("dcore", "test_jobs")],
+    ),
+    (
+        "the cluster's figures are counted anew",
+        "tally_of",
+        "s->tally && s->tally->n_stale == 0",
+        "false",
+        [unit("dcore", "test_cost")],
+    ),
+    (
+        "the queue is judged for each input",
+        "core_decide",
+        "	act_jobs(&t);",
+        "	act(&t);",
+        [unit("dcore", "test_cost")],
+    ),
+    (
         "a spare is given to other jobs",
         "kept",
-        "slots->spare_of[node] != MO_NONE && ",
-        "slots->spare_of[node] == 0 && ",
+        "of != MO_NONE && ",
+        "of == 0 && ",
         [unit("dcore", "test_spares")],
     ),
     (

@@ -429,8 +429,8 @@ void commands_wake(struct turn *t)
 				wake(t, j->steps[k].node);
 	}
 	for (size_t i = 0; i < c->n_wake_nodes; i++) {
-		wake(t, c->wake_nodes[i]);
-		free(c->wake_nodes[i]);
+		wake(t, c->wake_nodes[i]->node->name);
+		c->wake_nodes[i]->wakes = false;
 	}
 	c->n_wake_jobs = c->n_wake_nodes = 0;
 }

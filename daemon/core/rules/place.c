@@ -6,7 +6,8 @@
  * schedule.c and as a dry run by the shells. */
 #include "daemon/core/rules/place.h"
 
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/rules/offers.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/waiting.h"
@@ -31,26 +32,33 @@ static bool right_model(const struct recipe *r, const struct node *n, int64_t in
 static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r,
 		   size_t node)
 {
-	return slots->usable[node] && !excluded(r, s->nodes[node]) &&
-	       node_runs_image(s->nodes[node], r) &&
-	       health_allows(s->nodes[node], r, slots->well[node]);
+	const struct node *n = s->nodes[node];
+
+	return slots->nodes[node]->usable && (!slots->one_stack || node_same(n) == slots->stack) &&
+	       !excluded(r, n) && node_runs_image(n, r) &&
+	       health_allows(n, r, slots->nodes[node]->well);
 }
 
 /* It is kept for another job. */
 static bool kept(const struct slots *slots, size_t node)
 {
-	return slots->spare_of[node] != MO_NONE && slots->spare_of[node] != slots->job;
+	int64_t of = slots->nodes[node]->spare_of;
+
+	return of != MO_NONE && of != slots->job;
 }
 
 size_t place_room_on(const struct state *s, const struct slots *slots, const struct recipe *r,
 		     size_t node)
 {
+	const struct node_slots *is = slots->nodes[node];
 	size_t n = 0;
 
-	if (kept(slots, node) || !wanted(s, slots, r, node))
+	if (is->n_free == 0 || kept(slots, node) || !wanted(s, slots, r, node))
 		return 0;
-	for (size_t k = 0; k < slots->n_free[node]; k++)
-		n += right_model(r, s->nodes[node], slots->free[node][k]);
+	if (!r->gpu)
+		return is->n_free;
+	for (size_t k = 0; k < is->n_free; k++)
+		n += right_model(r, s->nodes[node], is->free[k]);
 	return n;
 }
 
@@ -62,6 +70,8 @@ static size_t room_when_idle(const struct state *s, const struct slots *slots,
 
 	if (!wanted(s, slots, r, node))
 		return 0;
+	if (!r->gpu)
+		return s->nodes[node]->info.n_gpus;
 	for (size_t k = 0; k < s->nodes[node]->info.n_gpus; k++)
 		n += right_model(r, s->nodes[node], s->nodes[node]->info.gpus[k].index);
 	return n;
@@ -108,16 +118,17 @@ static uint64_t largest_stack(const struct state *s, const struct slots *slots,
 	return best.stack;
 }
 
-/* The same slots, where the nodes of another software than `stack` are not usable; free only its
- * `usable`. */
-static struct slots only_stack(const struct state *s, const struct slots *slots, uint64_t stack)
+/* The same slots, for a job that wants the same software on all its nodes that of one group of
+ * them; borrows. */
+static struct slots one_group(const struct state *s, const struct slots *slots,
+			      const struct recipe *r, bool even_busy)
 {
 	struct slots one = *slots;
 
 	mo_assert(slots->n == s->n_nodes);
-	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
-	for (size_t i = 0; i < s->n_nodes; i++)
-		one.usable[i] = slots->usable[i] && node_same(s->nodes[i]) == stack;
+	one.one_stack = health_wants_same_stack(r);
+	if (one.one_stack)
+		one.stack = largest_stack(s, slots, r, even_busy);
 	return one;
 }
 
@@ -155,16 +166,12 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r,
 		   bool even_busy)
 {
-	bool same = health_wants_same_stack(r);
-	struct slots one =
-		same ? only_stack(s, slots, largest_stack(s, slots, r, even_busy)) : *slots;
+	struct slots one = one_group(s, slots, r, even_busy);
 	int64_t n = 0;
 
 	for (size_t i = 0; i < s->n_nodes; i++)
 		n += (int64_t)(even_busy ? room_when_idle(s, &one, r, i)
 					 : place_room_on(s, &one, r, i));
-	if (same)
-		free(one.usable);
 	return n;
 }
 
@@ -231,53 +238,6 @@ static struct waiting no_room(const struct state *s, const struct slots *slots,
 	return w;
 }
 
-struct offer {
-	size_t node, room;
-	int64_t lemon;
-	int strange;
-};
-
-static int offer_order(const void *a, const void *b)
-{
-	const struct offer *x = a, *y = b;
-
-	if (x->room != y->room)
-		return x->room < y->room ? 1 : -1;
-	if (x->lemon != y->lemon)
-		return x->lemon < y->lemon ? -1 : 1;
-	if (x->strange != y->strange)
-		return x->strange - y->strange;
-	return x->node < y->node ? -1 : 1;
-}
-
-static int node_order(const void *a, const void *b)
-{
-	const struct offer *x = a, *y = b;
-
-	return x->node < y->node ? -1 : 1;
-}
-
-/* offers: by room, descending. Keeps the chosen ones in front with room = what is taken; returns
- * how many, 0 = they do not do. */
-static size_t choose(struct offer *offers, size_t n, size_t wanted)
-{
-	size_t k = 0, sum = 0, last;
-
-	while (k < n && sum < wanted)
-		sum += offers[k++].room;
-	if (sum < wanted)
-		return 0;
-	mo_assert(k > 0 && sum - offers[k - 1].room < wanted);
-	wanted -= sum - offers[k - 1].room; /* what the last node gives */
-	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
-		continue; /* the tightest fit, among equals who failed least, then by name */
-	while (last > k - 1 && offers[last - 1].room == offers[last].room)
-		last--;
-	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
-	mo_assert(offers[k - 1].room > 0);
-	return k;
-}
-
 static void fill(const struct state *s, const struct slots *slots, const struct recipe *r,
 		 const struct offer *offers, size_t k, struct place **ret, size_t *n_ret)
 {
@@ -285,13 +245,14 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 
 	for (size_t i = 0; i < k; i++) {
 		const struct node *n = s->nodes[offers[i].node];
+		const int64_t *free_slots = slots->nodes[offers[i].node]->free;
 		struct place *p = mo_vec_add(&place_desc, (void **)ret, n_ret);
 
 		p->node = mo_strdup(n->name);
 		p->first_rank = rank;
 		for (size_t m = 0; p->n_gpus < offers[i].room; m++)
-			if (right_model(r, n, slots->free[offers[i].node][m]))
-				mo_ints_add(&p->gpus, &p->n_gpus, slots->free[offers[i].node][m]);
+			if (right_model(r, n, free_slots[m]))
+				mo_ints_add(&p->gpus, &p->n_gpus, free_slots[m]);
 		p->n_ranks = (int64_t)p->n_gpus;
 		rank += p->n_ranks;
 	}
@@ -303,20 +264,21 @@ static void fill(const struct state *s, const struct slots *slots, const struct 
 static size_t try_unit(const struct state *s, const struct slots *slots, const struct recipe *r,
 		       size_t unit, struct offer *offers)
 {
-	size_t n = 0;
+	size_t n = 0, sum = 0, wanted = (size_t)r->gpus;
 
 	mo_assert(unit > 0 && r->gpus > 0);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		size_t free_slots = place_room_on(s, slots, r, i) / unit * unit;
 
+		sum += free_slots;
 		if (free_slots)
-			offers[n++] = (struct offer){ .node = i,
-						      .room = free_slots,
-						      .lemon = slots->lemon[i],
-						      .strange = slots->strange[i] };
+			offers[n++] =
+				(struct offer){ .node = i,
+						.room = free_slots,
+						.lemon = slots->nodes[i]->lemon,
+						.strange = slots->strange ? slots->strange[i] : 0 };
 	}
-	qsort(offers, n, sizeof(*offers), offer_order);
-	return choose(offers, n, (size_t)r->gpus);
+	return sum < wanted ? 0 : offers_choose(offers, n, wanted);
 }
 
 static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r,
@@ -334,7 +296,6 @@ static int place_on(const struct state *s, const struct slots *slots, const stru
 		k = try_unit(s, slots, r, 1, offers);
 	if (k == 0)
 		return 1;
-	qsort(offers, k, sizeof(*offers), node_order);
 	fill(s, slots, r, offers, k, ret, n_ret);
 	return 0;
 }
@@ -350,12 +311,9 @@ void place_processes(const struct engine *e, struct place *places, size_t n)
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r,
 	     struct place **ret, size_t *n_ret, struct waiting *ret_why)
 {
-	bool same = health_wants_same_stack(r);
-	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, false)) : *slots;
+	struct slots one = one_group(s, slots, r, false);
 	int result = place_on(s, &one, r, ret, n_ret);
 
-	if (same)
-		free(one.usable);
 	if (result && ret_why)
 		*ret_why = no_room(s, slots, r);
 	return result;

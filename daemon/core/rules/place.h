@@ -3,26 +3,11 @@
  * runs, which ask for one job alone. Nothing is taken here: a job has its GPUs by the record of
  * its placement. */
 #pragma once
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/waiting.h"
-#include "daemon/core/state/state.h"
 #include "lib/base/error.h"
 
 struct core;
-
-/* Free slots per node of state.nodes; well: for health.preflight: standard. */
-struct slots {
-	size_t n;
-	int64_t **free;
-	size_t *n_free;
-	bool *usable, *well;
-	/* points of its score, whole ones: a single failure that may have been anybody's moves
-	 * nobody */
-	int64_t *lemon;
-	/* the job that each is a spare of; MO_NONE none. They are free for that job alone: `job`,
-	 * for whom places are searched now (slots_for()), which likes nodes of less `strange` */
-	int64_t *spare_of, job;
-	int *strange;
-};
 
 /* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the
  * caller's. */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/state/token.h"

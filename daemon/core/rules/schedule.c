@@ -15,13 +15,14 @@
 #include "daemon/core/rules/place.h"
 #include "daemon/core/rules/prefetch.h"
 #include "daemon/core/rules/resume.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/rules/spares.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/waiting.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/wake.h"
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
@@ -172,10 +173,18 @@ static bool scan(struct turn *t, const struct candidate *k, const char *node)
 	return false;
 }
 
+/* Nobody else gets them in this pass; whose they are then, the state says. */
+static void set_aside(struct core *c, const struct place *places, size_t n_places)
+{
+	slots_take(&c->slots, &c->state, places, n_places);
+	for (size_t i = 0; i < n_places; i++)
+		slots_touch(c, places[i].node);
+}
+
 /* Places fit: the job starts, has its checkpoints scanned, or waits for a person. Takes its slots
  * unless it waits for a person. */
-static bool start_or_scan(struct turn *t, const struct candidate *k, struct slots *slots,
-			  struct place *places, size_t n_places)
+static bool start_or_scan(struct turn *t, const struct candidate *k, struct place *places,
+			  size_t n_places)
 {
 	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -186,9 +195,7 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 
 	switch (images_wait(t, j, places, n_places, &w)) {
 	case IMAGES_READY: break;
-	case IMAGES_WAIT:
-		slots_take(slots, &t->core->state, places, n_places);
-		return waits_for(t, k, &w, true);
+	case IMAGES_WAIT: set_aside(t->core, places, n_places); return waits_for(t, k, &w, true);
 	case IMAGES_STAY: return waits(t, k, &w);
 	case IMAGES_NEVER:
 		job_move(t, k->id, T_GIVE_UP, false, 0, w.error);
@@ -196,11 +203,11 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 		return true;
 	}
 	if (j->spec.recipe.checkpoint.dir && !scan_fresh(j, t->now)) {
-		slots_take(slots, &t->core->state, places, n_places);
+		set_aside(t->core, places, n_places);
 		return scan(t, k, places[0].node);
 	}
 	if (j->checks.n_nodes) {
-		slots_take(slots, &t->core->state, places, n_places);
+		set_aside(t->core, places, n_places);
 		t->core->n_checking++;
 		w = waiting_make(WAITING_CHECKS);
 		w.node = mo_strdup(j->checks.nodes[0]);
@@ -209,7 +216,7 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct slot
 	}
 	result = checkpoint_choose(j, &resume, &err);
 	if (result == 0) {
-		slots_take(slots, &t->core->state, places, n_places);
+		set_aside(t->core, places, n_places);
 		place_job(t, k->id, places, n_places, resume);
 		return true;
 	}
@@ -273,7 +280,7 @@ static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 	return holder;
 }
 
-static bool judge_waiting(struct turn *t, const struct candidate *k, struct slots *slots)
+static bool judge_waiting(struct turn *t, const struct candidate *k)
 {
 	struct core *c = t->core;
 	const struct job *j = job_find(&c->state, k->id);
@@ -284,8 +291,9 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 
 	if (held(t, j, &w))
 		return waits(t, k, &w);
-	slots_for(slots, &c->state, j);
-	if (elsewhere_place(&c->state, slots, j, &places, &n_places, &w) != 0) {
+	c->looked += (int64_t)c->state.n_nodes;
+	slots_for(&c->slots, &c->state, j);
+	if (elsewhere_place(&c->state, &c->slots, j, &places, &n_places, &w) != 0) {
 		c->blocked = w.usable >= job_gpus(j);
 		c->blocked_id = k->id;
 		c->blocked_priority =
@@ -293,7 +301,7 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 		return waits(t, k, &w);
 	}
 	place_processes(&j->spec.engine, places, n_places);
-	emitted = start_or_scan(t, k, slots, places, n_places);
+	emitted = start_or_scan(t, k, places, n_places);
 	mo_vec_clear(&place_desc, (void **)&places, &n_places);
 	return emitted;
 }
@@ -303,19 +311,17 @@ static bool judge_waiting(struct turn *t, const struct candidate *k, struct slot
 static bool judge_all(struct turn *t, const struct candidate *queue, size_t n)
 {
 	bool emitted = false, recovers = false;
-	struct slots slots;
 
-	slots_init(&t->core->state, &slots);
+	slots_score(t->core);
 	for (size_t i = 0; i < n; i++) {
 		const struct job *j = job_find(&t->core->state, queue[i].id);
 
 		if (!queue[i].runs)
-			emitted |= judge_waiting(t, &queue[i], &slots);
+			emitted |= judge_waiting(t, &queue[i]);
 		recovers |= queue[i].recovering && j->run.n_places == 0;
 		if (!t->core->blocked && !recovers && spares_lacked(&t->core->state, j))
-			emitted |= spares_fill(t, j->id, &slots);
+			emitted |= spares_fill(t, j->id, &t->core->slots);
 	}
-	slots_done(&slots);
 	return emitted;
 }
 
@@ -343,6 +349,7 @@ bool schedule(struct turn *t)
 	size_t n_ids = all ? c->n_unfinished : c->n_fresh, n = 0;
 	_cleanup_(mo_freep) struct candidate *queue = mo_alloc_array(n_ids + 1, sizeof(*queue));
 
+	slots_refresh(c);
 	if (all && spares_judge(t))
 		return true; /* and once more */
 	if (all)
@@ -373,7 +380,6 @@ bool schedule(struct turn *t)
 	c->blocked = c->blocked && !all;
 	c->n_checking = all ? 0 : c->n_checking;
 	if (n > 0) {
-		c->looked += (int64_t)c->state.n_nodes;
 		qsort(queue, n, sizeof(*queue), queue_order);
 		emitted = judge_all(t, queue, n);
 	}

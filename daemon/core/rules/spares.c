@@ -4,7 +4,7 @@
 #include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/events.h"
 #include "daemon/core/rules/images.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/way_back.h"
 #include "daemon/core/state/health.h"
@@ -57,8 +57,8 @@ static char *lost(const struct state *s, const struct slots *slots, size_t at, c
 		return mo_strdup(node_unfit(s, n));
 	if (computes_wrong(n))
 		return finding_name(computes_wrong(n));
-	return slots->usable[at] ? health_refusal(n, &j->spec.recipe)
-				 : mo_strdup("the end of a step on it is uncertain");
+	return slots->nodes[at]->usable ? health_refusal(n, &j->spec.recipe)
+					: mo_strdup("the end of a step on it is uncertain");
 }
 
 static void emit(struct turn *t, int64_t job, const char *node, int step, const char *reason)
@@ -99,16 +99,13 @@ bool spares_judge(struct turn *t)
 {
 	const struct state *s = &t->core->state;
 	bool emitted = false;
-	struct slots slots;
 
 	if (!t->core->n_spares)
 		return false;
 	t->core->looked += (int64_t)s->n_nodes;
-	slots_init(s, &slots);
 	for (size_t i = 0; i < s->n_nodes; i++)
 		if (s->nodes[i]->spare.job != MO_NONE)
-			emitted |= judge(t, &slots, i);
-	slots_done(&slots);
+			emitted |= judge(t, &t->core->slots, i);
 	return emitted;
 }
 
@@ -150,11 +147,12 @@ static size_t find(const struct state *s, const struct slots *slots, const struc
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];
 
-		if (slots->spare_of[i] != MO_NONE || slots->n_free[i] < n->info.n_gpus ||
+		if (slots->nodes[i]->spare_of != MO_NONE ||
+		    slots->nodes[i]->n_free < n->info.n_gpus ||
 		    place_room_on(s, slots, &j->spec.recipe, i) < needed || computes_wrong(n) ||
 		    elsewhere_avoids(j, n->name) || !same_stack(s, j, n))
 			continue;
-		if (best == s->n_nodes || slots->lemon[i] < slots->lemon[best])
+		if (best == s->n_nodes || slots->nodes[i]->lemon < slots->nodes[best]->lemon)
 			best = i;
 	}
 	return best;
@@ -172,7 +170,7 @@ bool spares_fill(struct turn *t, int64_t id, struct slots *slots)
 
 		if (at == s->n_nodes)
 			break;
-		slots->spare_of[at] = id;
+		slots->nodes[at]->spare_of = id;
 		emit(t, id, s->nodes[at]->name, SPARE_KEPT, NULL);
 		event_emit(t, EVENT_JOB_SPARE_KEPT, id, s->nodes[at]->name, MO_NONE, MO_NONE, NULL,
 			   "node %s is kept as a spare of %s", s->nodes[at]->name,
@@ -186,7 +184,7 @@ void spares_images(struct turn *t)
 {
 	const struct state *s = &t->core->state;
 
-	for (size_t i = 0; i < s->n_nodes; i++) {
+	for (size_t i = 0; t->core->n_spares && i < s->n_nodes; i++) {
 		const struct node *n = s->nodes[i];
 		const struct job *j = job_find(s, n->spare.job);
 

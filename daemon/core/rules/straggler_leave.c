@@ -14,7 +14,7 @@
 #include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/elsewhere.h"
 #include "daemon/core/rules/events.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/events.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/token.h"
 #include "daemon/core/update/wake.h"

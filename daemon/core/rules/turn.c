@@ -1,6 +1,6 @@
 /* One turn of the core, from inside (turn.h, turn_io.h): how a rule says what it decided.
  *
- * Called by every rule, with the struct turn that core_decide() made. turn_emit() takes a record,
+ * Called by every rule, with the struct turn that core.c made. turn_emit() takes a record,
  * applies it (core_update()) and hands it to the shell, so that the next rule of the same turn
  * sees the state behind it; nodes and jobs that it concerns are marked. turn_reply() answers the
  * request of this input, if there is one. turn_deadline() says when to run again.

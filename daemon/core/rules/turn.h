@@ -1,6 +1,6 @@
-/* A turn of the core: one core_decide() (core.c). Rules read the state, which they have as const,
- * and say what follows through the functions here. Used by every file of rules; nothing here
- * decides.
+/* A turn of the core: core_decide() for each input, core_settle() for all (core.c). Rules read the
+ * state, which they have as const, and say what follows through the functions here. Used by every
+ * file of rules; nothing here decides.
  *
  *   turn_emit()      a record: applied at once by core_update(), so that the next rule sees it, and
  *                    handed to the shell, which stores all of a turn in one transaction
@@ -19,7 +19,7 @@ struct turn {
 	struct core *core;
 	int64_t now;
 	struct core_out *out;
-	const struct core_input *input;
+	const struct core_input *input; /* NULL: what follows from all of them */
 };
 
 void turn_emit(struct turn *t, struct record *r); /* takes r's content */

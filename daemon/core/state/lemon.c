@@ -79,6 +79,11 @@ void lemon_scores(const struct state *s, int64_t now, double *ret)
 		}
 }
 
+int64_t lemon_points(double score)
+{
+	return (int64_t)(score + 0.25);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct node_failure *x = a, *y = b;

@@ -22,6 +22,9 @@ extern const struct mo_desc node_failure_desc;
 
 /* ret: one for each of state.nodes, of the newest LEMON_JOBS. */
 void lemon_scores(const struct state *s, int64_t now, double *ret);
+/* Whole points of a score, as placement compares them: two failures of half a point each, some time
+ * ago, are still a point. */
+int64_t lemon_points(double score);
 /* The failures that began on this node, the newest LEMON_SHOWN, oldest first; appended. Returns
  * its score. */
 double lemon_of(const struct state *s, const struct node *n, int64_t now, struct node_failure **ret,

@@ -101,6 +101,7 @@ static void live_free(struct live *l)
 	mo_vec_clear(&image_report_desc, (void **)&l->images, &l->n_images);
 	live_waits_clear(l);
 	free(l->checks);
+	node_slots_done(&l->slots);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	mo_desc_free(&agent_hello_desc, l->candidate);
@@ -116,6 +117,10 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 	MO_GROW(c->lives, n);
 	memmove(&c->lives[at + 1], &c->lives[at], (n_lives - at) * sizeof(*c->lives));
 	c->lives[at] = l;
+	MO_GROW(c->slots.nodes, c->slots.n);
+	memmove(&c->slots.nodes[at + 1], &c->slots.nodes[at],
+		(n_lives - at) * sizeof(*c->slots.nodes));
+	c->slots.nodes[at] = &l->slots;
 	l->node = c->owned.nodes[at];
 	l->health_seen = MO_NONE;
 	c->owned.lives = c->lives;
@@ -145,6 +150,11 @@ void core_lives_clear(struct core *c)
 	free(c->lives);
 	c->lives = NULL;
 	memset(c->watches, 0, sizeof(c->watches));
+	slots_done(&c->slots);
+	free(c->stale);
+	c->stale = NULL;
+	c->tally = (struct tally){ 0 };
+	c->n_wake_nodes = 0;
 	free(c->askers);
 	c->askers = NULL;
 	c->n_askers = 0;
@@ -154,6 +164,7 @@ void core_lives_clear(struct core *c)
 	c->beats = NULL;
 	c->n_beats = 0;
 	c->owned.lives = NULL;
+	c->owned.tally = NULL;
 	c->owned.beats = NULL;
 	c->owned.n_beats = 0;
 }

@@ -14,6 +14,7 @@
 #include "daemon/core/state/node_clock.h"
 #include "daemon/core/state/prefetch.h"
 #include "daemon/core/state/shared.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
 
@@ -79,6 +80,15 @@ struct live {
 	struct nic_sensors *nics;
 	size_t n_nics;
 	int64_t sensors_at;
+	/* what it has for jobs, as core.slots has it; what of it core.tally has; stale: that is not
+	 * of now, it stands in core.stale */
+	struct node_slots slots;
+	struct {
+		int64_t gpus, free, nodes;
+		int state;
+	} counted;
+	bool stale;
+	bool wakes; /* it stands in core.wake_nodes */
 	/* an instance that was welcomed and not heard since */
 	struct agent_hello *candidate;
 	int64_t candidate_at;
@@ -149,6 +159,11 @@ struct core {
 	};
 	/* state.n_nodes entries; as state.lives for who may not change them */
 	struct live **lives;
+	/* update/slots.h; as state.tally. scored_at: of lemon in it, MO_NONE: not of now */
+	struct slots slots;
+	struct tally tally;
+	struct live **stale;
+	int64_t scored_at;
 	/* nodes by state, who was heard longest ago first; since the start of this run */
 	struct live *watches[NODE_DOWN + 1];
 	struct job_beats *beats;
@@ -167,7 +182,7 @@ struct core {
 	/* jobs whose commands may have changed in this turn, on all their nodes */
 	int64_t *wake_jobs;
 	size_t n_wake_jobs;
-	char **wake_nodes;
+	struct live **wake_nodes;
 	size_t n_wake_nodes; /* nodes whose commands may have changed */
 	uint32_t *idem_heads;
 	size_t n_idem_heads; /* idems.c */

@@ -101,6 +101,13 @@ static const struct mo_field node_fields[] = {
 };
 const struct mo_desc node_desc = MO_DESC(node, node_fields);
 
+int node_shown_state(const struct node *n)
+{
+	if (n->state != NODE_UP || !n->drain.asked)
+		return n->state;
+	return n->drain.done ? NODE_DRAINED : NODE_DRAINING;
+}
+
 /* Its agent lets that runtime start containers, and knows how the ranks enter one. */
 static bool holds(const struct node *n, const char *runtime)
 {

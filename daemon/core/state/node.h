@@ -124,5 +124,7 @@ struct node {
 };
 extern const struct mo_desc node_desc;
 struct recipe;
+/* enum node_state with drain taken in. */
+int node_shown_state(const struct node *n);
 /* The recipe has no image, or this node can run one; it cannot when its agent is of before. */
 bool node_runs_image(const struct node *n, const struct recipe *r);

@@ -31,6 +31,7 @@ struct idem {
 
 struct queue;
 struct live;
+struct tally;
 struct job_beats;
 struct state {
 	int64_t epoch; /* +1 at each controller start; every command carries it */
@@ -79,6 +80,8 @@ struct state {
 	/* Neither: what beats change without a record (live.h), owned by the core. NULL (a copy,
 	 * a dry run) = nothing was heard. */
 	struct live *const *lives;
+	/* Neither: the cluster in figures (slots.h). NULL (a copy, a dry run) = it is counted. */
+	const struct tally *tally;
 	const struct job_beats *beats;
 	size_t n_beats;
 	/* Neither: where node_at() found its last node; the core's. A beat asks ten times for the

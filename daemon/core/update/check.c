@@ -227,8 +227,65 @@ static char *state_lives(const struct core *c)
 	return NULL;
 }
 
+static char *tally_wrong(const struct tally *has, const struct tally *is)
+{
+	if (has->gpus != is->gpus)
+		return total_wrong("GPUs", has->gpus, is->gpus);
+	if (has->free != is->free)
+		return total_wrong("free GPUs", has->free, is->free);
+	for (int i = 0; i < _NODE_STATE_N; i++)
+		if (has->nodes[i] != is->nodes[i])
+			return mo_printf("%lld nodes are counted that are %s, and there are %lld",
+					 LL(has->nodes[i]), node_state_names[i], LL(is->nodes[i]));
+	for (int i = 0; i < _JOB_STATE_N; i++)
+		if (has->jobs[i] != is->jobs[i])
+			return mo_printf("%lld jobs are counted that are %s, and there are %lld",
+					 LL(has->jobs[i]), job_state_names[i], LL(is->jobs[i]));
+	return NULL;
+}
+
+static char *slots_text(const struct node_slots *slots)
+{
+	_cleanup_(mo_freep) char *spare =
+		slots->spare_of == MO_NONE ? mo_strdup("no spare")
+					   : mo_printf("spare of j-%lld", LL(slots->spare_of));
+
+	return mo_printf("%zu free slots (usable %d, well %d, %s)", slots->n_free, slots->usable,
+			 slots->well, spare);
+}
+
+static char *slots_wrong(const char *node, const struct node_slots *has,
+			 const struct node_slots *is)
+{
+	_cleanup_(mo_freep) char *kept = slots_text(has), *anew = slots_text(is);
+
+	return mo_printf("%s has %s, and kept are %s", node, anew, kept);
+}
+
+/* What is kept of free slots is what the whole state says of them; between turns. */
+static char *state_slots(const struct core *c)
+{
+	struct slots anew;
+	struct tally tally;
+	char *wrong = NULL;
+
+	if (c->tally.n_stale)
+		return NULL;
+	slots_init(&c->state, &anew);
+	for (size_t i = 0; i < anew.n && !wrong; i++)
+		if (!node_slots_equal(c->slots.nodes[i], anew.nodes[i]))
+			wrong = slots_wrong(c->state.nodes[i]->name, c->slots.nodes[i],
+					    anew.nodes[i]);
+	slots_done(&anew);
+	if (wrong)
+		return wrong;
+	tally_count(&c->state, &tally);
+	return tally_wrong(&c->tally, &tally);
+}
+
 static char *(*const of_state[])(const struct core *c) = {
-	state_gpus, state_dirs, state_indexes, state_texts, state_nodes, state_lives, state_spares,
+	state_gpus,  state_dirs,  state_indexes, state_texts,
+	state_nodes, state_lives, state_spares,  state_slots,
 };
 
 char *state_check(const struct core *c)

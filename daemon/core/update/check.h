@@ -9,6 +9,6 @@ struct core;
 
 /* What is broken, with whose it is (the caller frees); NULL = everything holds. */
 char *state_check(const struct core *c);
-/* The same of what was placed by the last input: after a turn of several it need not hold, because
- * a node may have said meanwhile that a GPU is gone. */
+/* The same of what was placed by the last turn, in which placing comes last; the next one may hear
+ * that a GPU is gone. */
 char *state_check_placed(const struct core *c);

@@ -4,6 +4,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/slots.h"
 #include "lib/base/assert.h"
 
 void core_reindex(struct core *c)
@@ -54,5 +55,6 @@ void core_reindex(struct core *c)
 				ids_add(&l->checks, &l->n_checks, j->id);
 		}
 	}
+	slots_reindex(c);
 	mo_assert(c->n_unfinished <= c->state.n_jobs);
 }

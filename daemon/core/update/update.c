@@ -28,6 +28,7 @@
 #include "daemon/core/update/measured.h"
 #include "daemon/core/update/numbers.h"
 #include "daemon/core/update/ring.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/space.h"
 #include "daemon/core/update/update_config.h"
 #include "daemon/core/update/update_hang.h"
@@ -53,6 +54,7 @@ static int on_controller(struct core *c, const struct record *r)
 		c->owned.restored_wait = k->restored_wait == MO_NONE ? r->time : k->restored_wait;
 	for (size_t i = 0; i < c->owned.n_nodes; i++)
 		c->owned.nodes[i]->agent.reconciled = false;
+	slots_touch_all(c);
 	c->queue_dirty = true;
 	return 0;
 }
@@ -212,6 +214,7 @@ int core_update(struct core *c, const struct record *r)
 	if (result < 0)
 		return result;
 	c->owned.time = MO_MAX(c->owned.time, r->time);
+	slots_changed(c, r);
 	if (r->job != MO_NONE && r->type != REC_EVENT)
 		core_touch(c, r->job);
 	return 0;

@@ -8,6 +8,7 @@
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/ring.h"
+#include "daemon/core/update/slots.h"
 
 static bool ascending(const int64_t *ids, size_t n)
 {
@@ -25,6 +26,7 @@ static bool may_leave(const struct job *j)
 void history_free(struct core *c, struct job *j)
 {
 	retained_leave(c, j);
+	tally_job(c, j->state, -1);
 	core_beats_drop(c, j->id);
 	mo_desc_free(&job_desc, j);
 }

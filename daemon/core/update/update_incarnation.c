@@ -7,6 +7,7 @@
 
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/update/edit.h"
+#include "daemon/core/update/slots.h"
 #include "lib/base/parse.h"
 
 #define DISCARD_MAX 64 /* of one node; older ones were obeyed long ago */
@@ -69,6 +70,7 @@ int update_restored(struct core *c, const struct record *r)
 	if (k->from_backup)
 		restored(&c->owned, epoch_second(k->epoch));
 	c->owned.epoch = k->epoch;
+	slots_touch_all(c);
 	c->queue_dirty = true;
 	return 0;
 }

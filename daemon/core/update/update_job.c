@@ -12,6 +12,7 @@
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/numbers.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_spare.h"
 #include "daemon/core/update/waterfall.h"
@@ -22,8 +23,9 @@
 #define ENDING_MAX 64
 
 /* What a step whose end was not reported by its own supervisor did last is not known. */
-static void attempt_over(struct job *j)
+static void attempt_over(struct core *c, struct job *j)
 {
+	slots_touch_places(c, j);
 	for (size_t i = 0; i < j->n_steps; i++)
 		j->unheard |= j->steps[i].attempt == j->attempt &&
 			      (!j->steps[i].ended || j->steps[i].lost);
@@ -82,12 +84,14 @@ int update_job(struct core *c, const struct record *r)
 		j->queued_since = r->time;
 		j->after_failure = false;
 	}
+	tally_job(c, j->state, -1);
 	j->state = k->state;
+	tally_job(c, j->state, 1);
 	if (again)
 		begin_again(c, j, r->time);
 	mo_str_set(&j->reason, k->reason);
 	if (k->attempt_over) {
-		attempt_over(j);
+		attempt_over(c, j);
 		j->waterfall.gone_at = r->time;
 		j->scan.at = MO_NONE;
 	}

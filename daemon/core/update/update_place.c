@@ -9,6 +9,7 @@
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_spare.h"
 #include "daemon/core/update/verify.h"
@@ -64,6 +65,7 @@ int update_place(struct core *c, const struct record *r)
 		return -EINVAL;
 	ledger_charge(j, r->time);
 	waterfall_image(j, false, r->time);
+	slots_touch_places(c, j);
 	job_clear_attempt(j);
 	checks_over(c, j);
 	ids_add(&c->owned.holders, &c->owned.n_holders, j->id);

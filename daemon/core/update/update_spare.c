@@ -5,6 +5,7 @@
 
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/edit.h"
+#include "daemon/core/update/slots.h"
 
 void spare_ask(struct node *n, int64_t time)
 {
@@ -22,6 +23,7 @@ void spare_end(struct core *c, struct node *n, int64_t time)
 	c->n_spares -= n->spare.job != MO_NONE;
 	n->spare.job = n->spare.gpus = n->spare.since = MO_NONE;
 	spare_ask(n, time);
+	slots_touch(c, n->name);
 	c->queue_dirty = true;
 }
 

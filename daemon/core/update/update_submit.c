@@ -6,6 +6,7 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
+#include "daemon/core/update/slots.h"
 #include "daemon/core/update/update_history.h"
 #include "lib/model/limits.h"
 
@@ -19,6 +20,7 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 	shared_pool_copy(&c->shared, &j->spec, spec);
 	j->saves.dir = recipe_save_dir(&spec->recipe);
 	j->state = JOB_QUEUED;
+	tally_job(c, j->state, 1);
 	j->intent = INTENT_NONE;
 	j->counts.dead = j->counts.trouble = j->counts.exited = j->counts.silent =
 		j->counts.drained = j->counts.forgotten = 0;

@@ -6,9 +6,13 @@
 
 void wake_node(struct core *c, const char *node)
 {
+	struct live *l = core_live(c, node);
+
 	mo_assert(node && *node);
-	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
-		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
+	if (!l || l->wakes)
+		return;
+	l->wakes = true;
+	*MO_GROW(c->wake_nodes, c->n_wake_nodes) = l;
 }
 
 static void wake_verify(struct core *c, const struct record *r)

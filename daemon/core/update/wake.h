@@ -4,5 +4,6 @@
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/record.h"
 
+/* not known: nothing */
 void wake_node(struct core *c, const char *node);
 void wake_changed(struct core *c, const struct record *r); /* after each record */

@@ -4,14 +4,6 @@
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/state/health.h"
 
-int node_shown_state(const struct state *s, const struct node *n)
-{
-	(void)s;
-	if (n->state != NODE_UP || !n->drain.asked)
-		return n->state;
-	return n->drain.done ? NODE_DRAINED : NODE_DRAINING;
-}
-
 char *node_reason(const struct state *s, const struct node *n)
 {
 	_cleanup_(refusal_done) struct refusal r = { 0 };

@@ -3,7 +3,5 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-/* enum node_state with drain taken in. */
-int node_shown_state(const struct state *s, const struct node *n);
 /* Of the drain, of its silence, or why it takes no work; NULL none; caller frees. */
 char *node_reason(const struct state *s, const struct node *n);

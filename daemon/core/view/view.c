@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/rules/place.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/data_order.h"
 #include "daemon/core/state/progress.h"
@@ -260,28 +260,17 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret)
 {
-	struct slots slots;
+	struct tally t;
 
-	memset(&ret->nodes, 0, sizeof(ret->nodes));
-	memset(ret->jobs, 0, sizeof(ret->jobs));
-	ret->gpus.total = ret->gpus.free = 0;
-	slots_init(s, &slots);
-	for (size_t i = 0; i < s->n_nodes; i++) {
-		ret->gpus.total += (int64_t)s->nodes[i]->info.n_gpus;
-		ret->gpus.free += slots.usable[i] && slots.spare_of[i] == MO_NONE
-					  ? (int64_t)slots.n_free[i]
-					  : 0;
-		switch (node_shown_state(s, s->nodes[i])) {
-		case NODE_UP: ret->nodes.up++; break;
-		case NODE_SUSPECT: ret->nodes.suspect++; break;
-		case NODE_DOWN: ret->nodes.down++; break;
-		case NODE_DRAINING: ret->nodes.draining++; break;
-		default: ret->nodes.drained++; break;
-		}
-	}
-	slots_done(&slots);
-	for (size_t i = 0; i < s->n_jobs; i++)
-		ret->jobs[s->jobs[i]->state]++;
+	tally_of(s, &t);
+	ret->gpus.total = t.gpus;
+	ret->gpus.free = t.free;
+	ret->nodes.up = t.nodes[NODE_UP];
+	ret->nodes.suspect = t.nodes[NODE_SUSPECT];
+	ret->nodes.down = t.nodes[NODE_DOWN];
+	ret->nodes.draining = t.nodes[NODE_DRAINING];
+	ret->nodes.drained = t.nodes[NODE_DRAINED];
+	memcpy(ret->jobs, t.jobs, sizeof(ret->jobs));
 	ret->epoch = s->epoch;
 	ret->version = mo_strdup(version);
 }

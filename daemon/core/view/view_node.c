@@ -5,7 +5,7 @@
 
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/refusal.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/token.h"
@@ -164,7 +164,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	       struct node_view *ret)
 {
 	ret->name = mo_strdup(n->name);
-	ret->state = node_shown_state(s, n);
+	ret->state = node_shown_state(n);
 	struct refusal refusal;
 
 	ret->reason = node_reason(s, n);

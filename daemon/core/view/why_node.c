@@ -7,7 +7,7 @@
 #include "daemon/core/rules/jobs.h"
 #include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/refusal.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/live.h"
@@ -100,7 +100,7 @@ static void why_strange(const struct node *n, struct why_view *w)
 
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
 {
-	int state = node_shown_state(s, n);
+	int state = node_shown_state(n);
 
 	_cleanup_(mo_freep) char *why = node_reason(s, n);
 	_cleanup_(refusal_done) struct refusal refusal = { 0 };

@@ -4,7 +4,7 @@
 
 #include "daemon/core/rules/place.h"
 #include "daemon/core/rules/refusal.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/view/why_reason.h"

@@ -11,6 +11,7 @@
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
+#include "tests/core_inside.h"
 
 static char dir[64];
 static struct store *store;
@@ -43,7 +44,7 @@ static void step(const struct core_input *e)
 	struct core_out out = { 0 };
 
 	now += 1000;
-	core_decide(core, e, now, &out);
+	core_turn(core, e, now, &out);
 	for (size_t i = 0; i < out.n_records; i++) {
 		_cleanup_(mo_freep) char *text = journal_record_text(journal, &out.records[i]);
 		assert_int_equal(store_append(store, &text, 1, NULL), 0);

@@ -17,6 +17,7 @@
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
+#include "tests/core_inside.h"
 
 #define FIXTURE "tests/fixtures/store-v1/"
 #define S 1000000LL
@@ -252,7 +253,7 @@ static void turn(const struct bed *b, const struct core_input *e)
 
 	assert_int_equal(store_open(b->dir, &store, NULL), 0);
 	assert_int_equal(journal_replay(journal, core, store, &err), 0);
-	core_decide(core, e, core_state(core)->time + S, &out);
+	core_turn(core, e, core_state(core)->time + S, &out);
 	assert_true(out.n_records > 0);
 	for (size_t i = 0; i < out.n_records; i++) {
 		_cleanup_(mo_freep) char *text = journal_record_text(journal, &out.records[i]);

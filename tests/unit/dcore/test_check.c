@@ -54,6 +54,31 @@ static void place_slot(struct core *c)
 	job(c, 4)->run.places[0].gpus[0] = 77;
 }
 
+static void slots_kept(struct core *c)
+{
+	c->lives[1]->slots.n_free = 4;
+}
+
+static void slots_usable(struct core *c)
+{
+	c->lives[0]->slots.usable = false;
+}
+
+static void tally_free(struct core *c)
+{
+	c->tally.free++;
+}
+
+static void tally_nodes(struct core *c)
+{
+	c->tally.nodes[NODE_DOWN]++;
+}
+
+static void tally_jobs(struct core *c)
+{
+	c->tally.jobs[JOB_RUNNING]--;
+}
+
 static void place_obeyed(struct core *c)
 {
 	c->owned.nodes[1]->agent.obeys = c->owned.epoch + 1;
@@ -329,6 +354,7 @@ static void nodes_hardware(struct core *c)
 static const struct {
 	void (*break_it)(struct core *c);
 	const char *says;
+	bool kept; /* what is kept of free slots; in others it follows the break */
 } breaks[] = {
 	{ ledger_sum, "the ledger of j-1 does not close" },
 	{ ledger_negative, "the ledger of j-1 is below nothing: -5 in category 10" },
@@ -382,6 +408,12 @@ static const struct {
 	{ nodes_leaving, "1 leaving nodes are counted, and there are 0" },
 	{ nodes_cordoned, "1 cordoned nodes are counted, and there are 0" },
 	{ nodes_hardware, "1 nodes cordoned for their hardware are counted, and there are 0" },
+	{ slots_kept, "n1 has 0 free slots (usable 1, well 1, no spare), and kept are 4 free",
+	  true },
+	{ slots_usable, "and kept are 0 free slots (usable 0, well 1, no spare)", true },
+	{ tally_free, "1 free GPUs are counted, and there are 0", true },
+	{ tally_nodes, "1 nodes are counted that are down, and there are 0", true },
+	{ tally_jobs, "1 jobs are counted that are running, and there are 2", true },
 };
 
 static void set_up(struct world *w)
@@ -408,6 +440,8 @@ static void test_what_is_broken_is_named(void **state)
 		set_up(&w);
 		cut_list = NULL;
 		breaks[i].break_it(w.core);
+		if (!breaks[i].kept)
+			slots_touch_all(w.core);
 		wrong = state_check(w.core);
 		if (!wrong)
 			wrong = state_check_placed(w.core);

@@ -80,12 +80,89 @@ static void silence_looks_at_who_is_silent(void **state)
 	assert_int_equal(silence(MANY), 2);
 }
 
+/* A submit behind a job that waits for busy GPUs. */
+static int64_t submit_behind(size_t n)
+{
+	struct world w;
+	int64_t before;
+
+	world_init(&w, n, 1);
+	world_submit_running(&w, 1, 0);
+	world_submit_gpus(&w, (int64_t)n);
+	before = w.core->looked;
+	assert_int_equal(world_job(&w, world_submit_gpus(&w, 1))->state, JOB_QUEUED);
+	before = w.core->looked - before;
+	world_done(&w);
+	return before;
+}
+
+static void submits_behind_others_look_at_themselves(void **state)
+{
+	assert_int_equal(submit_behind(FEW), 1);
+	assert_int_equal(submit_behind(MANY), 1);
+}
+
+/* Of a turn in which an operator drains each of them while a job waits. */
+static int64_t passes_of_drains(size_t n)
+{
+	struct world w;
+	struct core_out out = { 0 };
+	int64_t before;
+
+	world_init(&w, n, 1);
+	world_submit_gpus(&w, (int64_t)n + 1);
+	before = w.core->passes;
+	for (size_t i = 0; i < n; i++)
+		core_decide(w.core,
+			    &(struct core_input){
+				    .type = IN_DRAIN,
+				    .by = { .may_all = true },
+				    .drain = &(struct in_drain){ .node = w.toys[i].name } },
+			    w.now, &out);
+	core_settle(w.core, w.now, &out);
+	before = w.core->passes - before;
+	for (size_t i = 0; i < n; i++)
+		assert_true(world_node(&w, i)->drain.done);
+	core_out_done(&out);
+	world_done(&w);
+	return before;
+}
+
+static void queue_is_judged_once_for_a_turn(void **state)
+{
+	assert_int_equal(passes_of_drains(FEW), 1);
+	assert_int_equal(passes_of_drains(MANY), 1);
+}
+
+/* Whoever may read can ask for them as often as he likes: they are there. */
+static void figures_of_the_cluster_look_at_nobody(void **state)
+{
+	struct cluster_view v;
+	struct world w;
+
+	world_init(&w, FEW, 2);
+	world_submit_running(&w, 1, 0);
+	assert_int_equal(w.core->tally.n_stale, 0);
+	w.core->tally.free = 41; /* a sum that no pass over the nodes would find */
+	mo_desc_init(&cluster_view_desc, &v);
+	cluster_view(core_state(w.core), "0.1", &v);
+	assert_int_equal(v.gpus.total, 2 * FEW);
+	assert_int_equal(v.gpus.free, 41);
+	assert_int_equal(v.nodes.up, FEW);
+	assert_int_equal(v.jobs[JOB_RUNNING], 1);
+	mo_desc_done(&cluster_view_desc, &v);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(beats_look_at_nobody_else),
 		cmocka_unit_test(hellos_look_at_nobody_else),
 		cmocka_unit_test(silence_looks_at_who_is_silent),
+		cmocka_unit_test(submits_behind_others_look_at_themselves),
+		cmocka_unit_test(queue_is_judged_once_for_a_turn),
+		cmocka_unit_test(figures_of_the_cluster_look_at_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

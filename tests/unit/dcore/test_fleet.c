@@ -551,7 +551,7 @@ static void drains(void **state)
 	world_node_verb(&w, IN_DRAIN, 0, "idle");
 	world_run(&w, 100 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINING);
+	assert_int_equal(node_shown_state(world_node(&w, 0)), NODE_DRAINING);
 	world_node_verb(&w, IN_DRAIN, 0, "checkpoint");
 	world_run(&w, 10 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
@@ -561,7 +561,7 @@ static void drains(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
 	assert_int_equal(world_job(&w, id)->restarts, 0);
-	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINED);
+	assert_int_equal(node_shown_state(world_node(&w, 0)), NODE_DRAINED);
 	assert_true(world_event_seen(&w, "node.drained"));
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_node_verb(&w, IN_DRAIN, 1, "now");

@@ -102,10 +102,10 @@ static void without_an_age_all_stay(void **state)
 	struct core *c = core_new(&config);
 	struct core_out out = { 0 };
 
-	core_decide(c, &(struct core_input){ .type = IN_START }, CLOCK_SANE_US, &out);
+	core_turn(c, &(struct core_input){ .type = IN_START }, CLOCK_SANE_US, &out);
 	assert_true(core_deadline(c) == INT64_MAX || core_deadline(c) <= CLOCK_SANE_US);
 	core_out_done(&out);
-	core_decide(c, &(struct core_input){ .type = IN_TICK }, CLOCK_SANE_US + 9 * AGE, &out);
+	core_turn(c, &(struct core_input){ .type = IN_TICK }, CLOCK_SANE_US + 9 * AGE, &out);
 	assert_true(core_state(c)->n_events > 0);
 	core_out_done(&out);
 	core_free(c);
@@ -252,11 +252,11 @@ static void many_leave_in_portions(void **state)
 	}
 	s.next_job = N + 1;
 	core_load(c, &s);
-	core_decide(c, &(struct core_input){ .type = IN_START }, now, &out);
+	core_turn(c, &(struct core_input){ .type = IN_START }, now, &out);
 	core_out_done(&out);
 	now += AGE;
 	while (core_deadline(c) <= now) {
-		core_decide(c, &(struct core_input){ .type = IN_TICK }, now, &out);
+		core_turn(c, &(struct core_input){ .type = IN_TICK }, now, &out);
 		assert_true(left - core_state(c)->n_jobs <= 1000);
 		left = core_state(c)->n_jobs;
 		core_out_done(&out);

@@ -462,7 +462,7 @@ static void too_many_jobs_are_refused(void **state)
 	for (int i = 0; i <= MO_JOBS_ACTIVE_MAX; i++) {
 		core_out_done(&out);
 		world_recipe(&spec, 1);
-		core_decide(core, &e, 1000 * S + i, &out);
+		core_turn(core, &e, 1000 * S + i, &out);
 		mo_desc_done(&submit_desc, &spec);
 		for (size_t k = 0; k < out.n_effects; k++)
 			if (out.effects[k].type == FX_REPLY)
@@ -481,7 +481,7 @@ static int submit_as(struct core *core, const struct submit *spec, const char *u
 	int last = 0;
 
 	mo_str_set(&copy->user, user);
-	core_decide(core, &e, 1000 * S + n, &out);
+	core_turn(core, &e, 1000 * S + n, &out);
 	for (size_t k = 0; k < out.n_effects; k++)
 		if (out.effects[k].type == FX_REPLY)
 			last = (int)out.effects[k].reply->status;

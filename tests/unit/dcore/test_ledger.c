@@ -290,12 +290,12 @@ static void events_and_incidents_are_bounded(void **state)
 	struct core_out out = { 0 };
 
 	for (int i = 0; i < 2 * MO_EVENTS_MAX; i++) {
-		core_decide(core,
-			    &(struct core_input){
-				    .type = IN_STORE,
-				    .store = &(struct in_store){ .event = (char *)"store.slow",
-								 .message = (char *)"x" } },
-			    i, &out);
+		core_turn(core,
+			  &(struct core_input){
+				  .type = IN_STORE,
+				  .store = &(struct in_store){ .event = (char *)"store.slow",
+							       .message = (char *)"x" } },
+			  i, &out);
 		assert_true(core_state(core)->n_events <= MO_EVENTS_MAX);
 		core_out_done(&out);
 	}

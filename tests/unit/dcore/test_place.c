@@ -170,7 +170,7 @@ static void submit(struct core *core, const struct submit *spec, int64_t now, st
 {
 	struct submit *copy = mo_desc_dup(&submit_desc, spec);
 
-	core_decide(core, &(struct core_input){ .type = IN_SUBMIT, .submit = copy }, now, out);
+	core_turn(core, &(struct core_input){ .type = IN_SUBMIT, .submit = copy }, now, out);
 	mo_desc_free(&submit_desc, copy);
 }
 
@@ -184,7 +184,7 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 
 	config.port_max = config.port_min + 15; /* four groups */
 	core = core_new(&config);
-	core_decide(core, &(struct core_input){ .type = IN_START }, 1, &out);
+	core_turn(core, &(struct core_input){ .type = IN_START }, 1, &out);
 	mo_desc_init(&agent_hello_desc, &h);
 	h.node = mo_strdup("n0");
 	h.boot_id = mo_strdup("b");
@@ -192,10 +192,10 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	h.protocol = MO_PROTOCOL;
 	for (int64_t i = 0; i < 8; i++)
 		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
-	core_decide(core,
-		    &(struct core_input){ .type = IN_HELLO,
-					  .hello = &(struct in_hello){ .message = &h } },
-		    2, &out);
+	core_turn(core,
+		  &(struct core_input){ .type = IN_HELLO,
+					.hello = &(struct in_hello){ .message = &h } },
+		  2, &out);
 	world_recipe(&spec, 1);
 	for (int64_t i = 0; i < 3; i++) {
 		submit(core, &spec, 3 + i, &out);

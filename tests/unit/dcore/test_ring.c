@@ -16,7 +16,7 @@ struct bed {
 static void step(struct bed *b, struct core_input *e)
 {
 	core_out_done(&b->out);
-	core_decide(b->core, e, b->now += 1000, &b->out);
+	core_turn(b->core, e, b->now += 1000, &b->out);
 }
 
 static int setup(void **state)

@@ -39,7 +39,7 @@ void world_step(struct world *w, const struct core_input *in)
 	w->reply_status = 0;
 	free(w->reply_text);
 	w->reply_text = NULL;
-	core_decide(w->core, again, w->now, &w->out);
+	core_turn(w->core, again, w->now, &w->out);
 	mo_desc_free(&core_input_desc, again);
 	w->n_records += (int64_t)w->out.n_records;
 	for (size_t i = 0; w->log && i < w->out.n_records; i++)

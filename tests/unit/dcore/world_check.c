@@ -5,7 +5,7 @@
 #include "daemon/core/update/check.h"
 #include "tests/event_check.h"
 #include "tests/shadow.h"
-#include "daemon/core/rules/slots.h"
+#include "daemon/core/state/slots.h"
 
 /* What placement would refuse is what every view says, with what ends it. */
 static void check_refusals(const struct state *s)
@@ -17,7 +17,7 @@ static void check_refusals(const struct state *s)
 		_cleanup_(refusal_done) struct refusal r = { 0 };
 		bool refuses = node_refuses(s, s->nodes[i], &r);
 
-		if (refuses == (slots.usable[i] && slots.well[i]))
+		if (refuses == (slots.nodes[i]->usable && slots.nodes[i]->well))
 			fail_msg("node %s: placement and views disagree: %s", s->nodes[i]->name,
 				 refuses ? r.text : "it takes work");
 		assert_true(!refuses || (r.text && r.next));
