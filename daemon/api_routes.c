@@ -39,7 +39,7 @@
 #include "lib/model/image_check.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan_desc.h"
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 #define B MO_BODY_BYTES_MAX
 #define A MO_AGENT_BODY_BYTES_MAX

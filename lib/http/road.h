@@ -1,7 +1,7 @@
 /* Roads, as bytes: see road.c. */
 #pragma once
 #include "lib/http/internal.h"
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 #define ROAD_READ_BYTES 65536
 

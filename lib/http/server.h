@@ -125,8 +125,8 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...) _pri
 /* And when to try again: a refusal that does not last. */
 void http_problem_later(struct http_request *r, int status, int64_t after_s, const char *fmt, ...)
 	_printf_(4, 5);
-/* Inside the handler: makes a road of r's connection, or answers why not. From now on the same caller
- * asks by frames for what routes with a `frame` do; each is a request of its own. */
+/* Inside the handler: makes a road of r's connection, or answers why not. From now on the same
+ * caller asks by frames for what routes with a `frame` do; each is a request of its own. */
 void http_road(struct http_request *r);
 /* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone,
  * -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */

@@ -13,7 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 #define READ_BYTES 16384
 

@@ -10,7 +10,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 struct http_bed bed = { .peer_name = "peer", .bearer_name = "bearer" };
 

@@ -7,7 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 #define ROAD "GET " FRAME_PATH " HTTP/1.1"
 #define UPGRADE "\r\nConnection: keep-alive, Upgrade\r\nUpgrade: moe/1"

@@ -1,5 +1,5 @@
 /* See frame.h. */
-#include "lib/wire/frame.h"
+#include "lib/base/frame.h"
 
 #include <endian.h>
 #include <string.h>
