@@ -1,8 +1,8 @@
 /* Inside of lib/http, from below: guard.c (who may keep a connection), door.c (who may not come in
- * now), held.c (what is answered later), pump.c (runs MHD), represent.c (tags, gzip), road.c (roads, as
- * bytes), route.c (the
- * table), strict.c (of a head) <- reply.c (answers and streams) <- ended.c (what nobody waits for
- * any more) <- frames.c (what comes by roads) <- request.c (checks before the handler) <- server.c (listeners). */
+ * now), held.c (what is answered later), pump.c (runs MHD), represent.c (tags, gzip), road.c
+ * (roads, as bytes), route.c (the table), strict.c (of a head) <- reply.c (answers and streams) <-
+ * ended.c (what nobody waits for any more) <- frames.c (what comes by roads) <- request.c (checks
+ * before the handler) <- server.c (listeners). */
 #pragma once
 #include <microhttpd.h>
 #include <sys/types.h>

@@ -1,8 +1,8 @@
 /* Roads: connections on which the same requests come as frames (lib/base/frame.h) instead of by
- * HTTP, which costs three times as much (decision 035). libmicrohttpd checks who asks for one as it
+ * HTTP, whose way costs twice as much (decision 035). libmicrohttpd checks who asks for one as it
  * checks every request; then it lets the connection rest for ever (suspended, out of its epoll
- * set), and the socket, or the TLS session, is read and written here. Its own upgrade would pass every
- * byte of TLS through a pair of sockets.
+ * set), and the socket, or the TLS session, is read and written here. Its own upgrade would pass
+ * every byte of TLS through a pair of sockets.
  *
  *   GET FRAME_PATH, Upgrade: moe/1 -> http_road() -> 101; frames from now on, none before it
  *   frame -> struct http_request -> the checks that a head would have -> the handler of its route
