@@ -355,7 +355,7 @@ const struct api_route api_routes[] = {
 	  "Agent protocol: answer of a question.",
 	  "agent",
 	  .body = &query_answer_desc },
-	{ { "GET", FRAME_PATH, ROLE_AGENT, agent_http_road, 0, false, .prompt = true },
+	{ { "GET", "/v1/agent/road", ROLE_AGENT, agent_http_road, 0, false, .prompt = true },
 	  "Agent protocol: asked with Upgrade: moe/1, hello, sync, news and answer come by frames "
 	  "on "
 	  "this connection from then on (docs/protocol.md).",
