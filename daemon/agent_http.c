@@ -34,6 +34,11 @@ void agent_http_answer(void *arg, struct http_request *r)
 	give(arg, AGENT_ANSWER, r);
 }
 
+void agent_http_road(void *arg, struct http_request *r)
+{
+	http_road(r);
+}
+
 void agent_http_token(void *arg, struct http_request *r)
 {
 	give(arg, AGENT_TRADE, r);

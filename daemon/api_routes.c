@@ -39,6 +39,7 @@
 #include "lib/model/image_check.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan_desc.h"
+#include "lib/base/frame.h"
 
 #define B MO_BODY_BYTES_MAX
 #define A MO_AGENT_BODY_BYTES_MAX
@@ -332,25 +333,33 @@ const struct api_route api_routes[] = {
 	  "Drop the cookie.",
 	  "access" },
 	{ { "POST", "/v1/agent/hello", ROLE_AGENT, agent_http_hello, MO_HELLO_BYTES_MAX, false,
-	    .most = HELLOS_MOST },
+	    .most = HELLOS_MOST, .frame = FRAME_HELLO },
 	  "Agent protocol: an agent registers.",
 	  "agent",
 	  .body = &agent_hello_desc,
 	  .answer = &agent_welcome_desc },
-	{ { "POST", "/v1/agent/sync", ROLE_AGENT, agent_http_sync, A, false, .prompt = true },
+	{ { "POST", "/v1/agent/sync", ROLE_AGENT, agent_http_sync, A, false, .prompt = true,
+	    .frame = FRAME_SYNC },
 	  "Agent protocol: beat; held until a command is due.",
 	  "agent",
 	  .body = &agent_sync_desc,
 	  .answer = &sync_reply_desc },
-	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_urgent, A, false, .prompt = true },
+	{ { "POST", "/v1/agent/news", ROLE_AGENT, agent_http_urgent, A, false, .prompt = true,
+	    .frame = FRAME_NEWS },
 	  "Agent protocol: urgent notes.",
 	  "agent",
 	  .body = &agent_sync_desc,
 	  .answer = &sync_reply_desc },
-	{ { "POST", "/v1/agent/answer", ROLE_AGENT, agent_http_answer, A, false, .prompt = true },
+	{ { "POST", "/v1/agent/answer", ROLE_AGENT, agent_http_answer, A, false, .prompt = true,
+	    .frame = FRAME_ANSWER },
 	  "Agent protocol: answer of a question.",
 	  "agent",
 	  .body = &query_answer_desc },
+	{ { "GET", "/v1/agent/road", ROLE_AGENT, agent_http_road, 0, false, .prompt = true },
+	  "Agent protocol: asked with Upgrade: moe/1, hello, sync, news and answer come by frames "
+	  "on "
+	  "this connection from then on (docs/protocol.md).",
+	  "agent" },
 	{ { "POST", "/v1/agent/token", ROLE_AGENT, agent_http_token, SMALL, false },
 	  "Agent protocol: trades the token that it is sent with (a join token, or the node's own) "
 	  "for a new one of the node.",

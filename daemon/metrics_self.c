@@ -90,7 +90,8 @@ static void http(const struct manager *m, struct mo_buf *b)
 				   connections = {
 					   "moe_http_connections", METRIC_GAUGE,
 					   "Open connections: all, and of these the ones with a "
-					   "request that is held, and with a stream."
+					   "request that is held, with a stream, and "
+					   "those that agents speak on by frames."
 				   };
 	struct http_stats h;
 
@@ -108,6 +109,7 @@ static void http(const struct manager *m, struct mo_buf *b)
 	metric_add(b, &connections, (double)h.connections, METRIC_LABELS("kind", "all"));
 	metric_add(b, &connections, (double)h.held, METRIC_LABELS("kind", "held"));
 	metric_add(b, &connections, (double)h.streams, METRIC_LABELS("kind", "stream"));
+	metric_add(b, &connections, (double)h.roads, METRIC_LABELS("kind", "road"));
 }
 
 void metrics_self(struct manager *m, struct mo_buf *b)

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include "lib/http/ended.h"
 #include "lib/http/reply.h"
+#include "lib/http/road.h"
 
 bool ended_token(const struct http_request *r)
 {
@@ -52,4 +53,5 @@ void http_server_check_tokens(struct http_server *s)
 	HASH_ITER(hh, s->held, r, tmp)
 		if (!r->stream_ended && (r->stream || !r->answered) && ended_token(r))
 			let_go(r, "the token of this request has ended");
+	roads_end(s, ended_token);
 }

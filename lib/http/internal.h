@@ -1,7 +1,8 @@
 /* Inside of lib/http, from below: guard.c (who may keep a connection), door.c (who may not come in
- * now), held.c (what is answered later), pump.c (runs MHD), represent.c (tags, gzip), route.c (the
- * table), strict.c (of a head) <- reply.c (answers and streams) <- ended.c (what nobody waits for
- * any more) <- request.c (checks before the handler) <- server.c (listeners). */
+ * now), held.c (what is answered later), pump.c (runs MHD), represent.c (tags, gzip), road.c
+ * (roads, as bytes), route.c (the table), strict.c (of a head) <- reply.c (answers and streams) <-
+ * ended.c (what nobody waits for any more) <- frames.c (what comes by roads) <- request.c (checks
+ * before the handler) <- server.c (listeners). */
 #pragma once
 #include <microhttpd.h>
 #include <sys/types.h>
@@ -87,7 +88,7 @@ struct http_request {
 	/* started: the handler ran; registered: in server->held. */
 	bool answered, queued, started, registered;
 	bool inside;                      /* counted by door.c */
-	struct http_request *prev, *next; /* server->waiting */
+	struct http_request *prev, *next; /* server->waiting; of frames: roads_waiting */
 	bool waits, waited, resumed;
 	int64_t turn;
 	/* stream */
@@ -99,6 +100,12 @@ struct http_request {
 	void *gone_arg;
 	void (*drained)(void *arg, uint64_t id);
 	void *drained_arg;
+	/* It became a road, or came by a frame of one (road.c); handled: its handler has
+	 * returned. */
+	struct road *road;
+	uint32_t frame_id;
+	bool handled;
+	int64_t after_s; /* of a refusal that does not last; 0 none */
 	UT_hash_handle hh;
 };
 /* Of a route that anybody may ask: its newest answer, as gzip; see represent.c. */
@@ -130,6 +137,12 @@ struct http_server {
 	int64_t turn;          /* of the newest that was taken */
 	int64_t n_resumed;     /* that have their turn now and did not run yet */
 	int64_t pump_began_ns; /* CPU time of this thread */
+	struct road *roads;
+	sd_event_source *roads_source; /* NULL: there was none yet */
+	int roads_epoll;
+	char *roads_buffer;
+	sd_event_source *roads_defer;
+	struct http_request *roads_waiting; /* whole frames whose handlers come later */
 	struct connection *connections;
 	struct connection *strangers;                    /* in the order of their coming */
 	struct source *sources;                          /* by name */

@@ -14,6 +14,7 @@
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
 #include "lib/http/represent.h"
+#include "lib/http/road.h"
 #include "lib/wire/encode.h"
 #include "lib/http/reply.h"
 
@@ -105,6 +106,14 @@ void http_reply(struct http_request *r, int status, const char *content_type, co
 	mo_assert(status >= 200 && status <= 599 && (body || n == 0));
 	if (r->answered)
 		return;
+	if (r->road) {
+		r->status = status;
+		r->answered = true;
+		door_leave(r);
+		count(r);
+		road_answer(r, body, n);
+		return;
+	}
 	if (status == 200)
 		status = make_document(r, content_type, body, n);
 	else
@@ -126,6 +135,7 @@ static _printf_(4, 0) void problem(struct http_request *r, int status, int64_t a
 
 	mo_assert(status >= 400 && status <= 599 && after_s >= 0);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
+	r->after_s = after_s;
 	if (status == 403 && r->server->config.refused)
 		r->server->config.refused(r->server->config.arg, r, detail);
 	wire_problem(status, detail, &body);

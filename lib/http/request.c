@@ -12,6 +12,7 @@
 #include "lib/base/parse.h"
 #include "lib/http/door.h"
 #include "lib/http/ended.h"
+#include "lib/http/frames.h"
 #include "lib/http/guard.h"
 #include "lib/http/held.h"
 #include "lib/http/pump.h"
@@ -165,6 +166,8 @@ static enum MHD_Result on_complete(struct http_request *r)
 		else if (query_known(r) && (!s->config.admit || s->config.admit(s->config.arg, r)))
 			r->route->handler(s->config.arg, r);
 	}
+	if (r->road)
+		return road_again(r);
 	if (r->answered)
 		return reply_queue(r);
 	r->suspended = true;
@@ -198,6 +201,8 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
 	if (!r)
 		return;
 	*con_cls = NULL;
+	if (r->road)
+		road_gone(r);
 	held_remove(r);
 	door_leave(r);
 	if (r->waits)

@@ -18,10 +18,12 @@
 #include "lib/base/fd.h"
 #include "lib/http/door.h"
 #include "lib/http/ended.h"
+#include "lib/http/frames.h"
 #include "lib/http/guard.h"
 #include "lib/http/pump.h"
 #include "lib/http/represent.h"
 #include "lib/http/request.h"
+#include "lib/http/road.h"
 #include "lib/http/strict.h"
 
 #define LISTEN_BACKLOG 4096
@@ -298,10 +300,12 @@ struct http_server *http_server_free(struct http_server *s)
 		else
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
 	}
+	roads_end(s, NULL);
 	pump_all(s);
 	stop(&s->tcp);
 	stop(&s->local);
 	pump_end(s);
+	roads_done(s);
 	sd_event_source_disable_unref(s->sweep);
 	guard_done(s);
 	if (s->unix_path)

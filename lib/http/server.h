@@ -36,6 +36,8 @@ struct http_route {
 	/* So many that came whole may wait for their answer; the head of the next gets 503, and is
 	 * asked to come again. 0: any number. */
 	int64_t most;
+	/* Its word where it comes by a frame of a road (enum frame_word); 0: by requests only. */
+	int frame;
 };
 struct http_server_config {
 	const struct http_route *routes;
@@ -89,7 +91,7 @@ int64_t http_held_of_caller(const struct http_request *r);
 void http_server_check_tokens(struct http_server *s);
 /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials. */
 struct http_stats {
-	int64_t requests, by_class[6], connections, held, streams, cut, wrong;
+	int64_t requests, by_class[6], connections, held, streams, roads, cut, wrong;
 };
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
@@ -123,6 +125,9 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...) _pri
 /* And when to try again: a refusal that does not last. */
 void http_problem_later(struct http_request *r, int status, int64_t after_s, const char *fmt, ...)
 	_printf_(4, 5);
+/* Inside the handler: makes a road of r's connection, or answers why not. From now on the same
+ * caller asks by frames for what routes with a `frame` do; each is a request of its own. */
+void http_road(struct http_request *r);
 /* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone,
  * -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */
 void http_stream_start(struct http_request *r, const char *content_type);

@@ -12,9 +12,9 @@
 /* clang-format off */
 #define CURL_CALLS(X) \
 	X(easy_init) X(easy_setopt) X(easy_getinfo) X(easy_perform) X(easy_strerror) \
-	X(easy_cleanup) X(slist_append) X(slist_free_all) X(global_init) X(multi_init) \
-	X(multi_setopt) X(multi_assign) X(multi_add_handle) X(multi_remove_handle) \
-	X(multi_socket_action) X(multi_info_read) X(multi_cleanup)
+	X(easy_cleanup) X(easy_send) X(easy_recv) X(slist_append) X(slist_free_all) \
+	X(global_init) X(multi_init) X(multi_setopt) X(multi_assign) X(multi_add_handle) \
+	X(multi_remove_handle) X(multi_socket_action) X(multi_info_read) X(multi_cleanup)
 /* clang-format on */
 #define CURL_MEMBER(name) __typeof__(curl_##name) *name;
 struct curl_calls {

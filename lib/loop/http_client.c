@@ -15,6 +15,7 @@
 struct call {
 	uint64_t id;
 	struct request request;
+	bool connects, connected; /* a connection alone */
 	mo_http_fn fn;
 	void *arg;
 	UT_hash_handle hh;
@@ -24,6 +25,7 @@ struct mo_http {
 	CURLM *multi;
 	sd_event_source *timer;
 	struct call *calls; /* by id */
+	size_t n_connected;
 	uint64_t next_id;
 	int64_t retry_after_s; /* of the answer whose fn runs */
 };
@@ -35,6 +37,7 @@ struct watch {
 static void call_free(struct mo_http *h, struct call *c)
 {
 	HASH_DEL(h->calls, c);
+	h->n_connected -= c->connected;
 	curl->multi_remove_handle(h->multi, c->request.easy);
 	request_done(&c->request);
 	free(c);
@@ -52,6 +55,12 @@ static void finish(struct mo_http *h, CURLMsg *msg)
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
 	curl->easy_getinfo(msg->easy_handle, CURLINFO_RETRY_AFTER, &after);
 	h->retry_after_s = MO_MIN(MO_MAX(after, (curl_off_t)0), (curl_off_t)MO_RETRY_AFTER_MAX_S);
+	if (c->connects && code == CURLE_OK) {
+		c->connected = true;
+		h->n_connected++;
+		c->fn(c->arg, 200, "", 0, NULL);
+		return;
+	}
 	/* Out of the table first: the callback may cancel anything, this call included. */
 	HASH_DEL(h->calls, c);
 	curl->multi_remove_handle(h->multi, c->request.easy);
@@ -175,8 +184,8 @@ struct mo_http *mo_http_free(struct mo_http *h)
 	return NULL;
 }
 
-int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
-		 uint64_t *ret_id)
+static int begin(struct mo_http *h, const struct mo_http_call *call, bool connects, mo_http_fn fn,
+		 void *arg, uint64_t *ret_id)
 {
 	assert(fn && call);
 	struct call *c = mo_alloc(sizeof(*c));
@@ -188,6 +197,9 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 		return r;
 	}
 	c->id = ++h->next_id;
+	c->connects = connects;
+	if (connects)
+		curl->easy_setopt(c->request.easy, CURLOPT_CONNECT_ONLY, 1L);
 	c->fn = fn;
 	c->arg = arg;
 	curl->easy_setopt(c->request.easy, CURLOPT_PRIVATE, c);
@@ -202,9 +214,59 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 	 * already is reported by the timer, from the loop. */
 	int running = 0;
 	curl->multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-	if (running < (int)HASH_COUNT(h->calls))
+	if (running < (int)(HASH_COUNT(h->calls) - h->n_connected))
 		want_timer(h->multi, 0, h);
 	return 0;
+}
+
+int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
+		 uint64_t *ret_id)
+{
+	return begin(h, call, false, fn, arg, ret_id);
+}
+
+int mo_http_connect(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
+		    uint64_t *ret_id)
+{
+	return begin(h, call, true, fn, arg, ret_id);
+}
+
+static struct call *connection(struct mo_http *h, uint64_t id)
+{
+	struct call *c = NULL;
+
+	HASH_FIND(hh, h->calls, &id, sizeof(id), c);
+	assert(c && c->connected);
+	return c;
+}
+
+int mo_http_fd(struct mo_http *h, uint64_t id)
+{
+	curl_socket_t fd = -1;
+
+	curl->easy_getinfo(connection(h, id)->request.easy, CURLINFO_ACTIVESOCKET, &fd);
+	return fd;
+}
+
+static ssize_t moved(CURLcode code, size_t n)
+{
+	return code == CURLE_OK ? (ssize_t)n : code == CURLE_AGAIN ? -EAGAIN : -ECONNRESET;
+}
+
+ssize_t mo_http_read(struct mo_http *h, uint64_t id, void *data, size_t n)
+{
+	size_t got = 0;
+	CURLcode code = curl->easy_recv(connection(h, id)->request.easy, data, n, &got);
+
+	return moved(code, got);
+}
+
+ssize_t mo_http_write(struct mo_http *h, uint64_t id, const void *data, size_t n)
+{
+	size_t sent = 0;
+	CURLcode code = curl->easy_send(connection(h, id)->request.easy, data, n, &sent);
+
+	return moved(code, sent);
 }
 
 int64_t mo_http_retry_after_s(const struct mo_http *h)

@@ -28,4 +28,13 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
  * has none, or a time that is over. */
 #define MO_RETRY_AFTER_MAX_S 86400
 int64_t mo_http_retry_after_s(const struct mo_http *h);
+/* A connection alone, TLS included: fn gets status 0 with error when there is none, else 200 and no
+ * body. From then on it is the caller's, by *ret_id, until mo_http_cancel() closes it. */
+int mo_http_connect(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg,
+		    uint64_t *ret_id);
+/* Of such a connection: its descriptor, to be watched and no more; bytes in and out: how many, 0
+ * the other side has closed it (read), -EAGAIN none now, another error: it is of no more use. */
+int mo_http_fd(struct mo_http *h, uint64_t id);
+ssize_t mo_http_read(struct mo_http *h, uint64_t id, void *data, size_t n);
+ssize_t mo_http_write(struct mo_http *h, uint64_t id, const void *data, size_t n);
 void mo_http_cancel(struct mo_http *h, uint64_t id);

@@ -400,6 +400,7 @@ UNDESCRIBED = {
     "/v1/anchors",
     "/v1/session",
     "/v1/agent/answer",
+    "/v1/agent/road",
     "/openapi.json",
     "/v1/sd",
 }

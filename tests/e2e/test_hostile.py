@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -30,7 +31,7 @@ from lib import ROOT, Suite, command_recipe, equal, need, wait_until
 from rig import Rig
 
 suite = Suite()
-SHARE = {"rest": 0.34, "agent": 0.34, "stepd": 0.1, "notify": 0.12}
+SHARE = {"rest": 0.3, "agent": 0.28, "road": 0.1, "stepd": 0.1, "notify": 0.12}
 figures = {}
 RECIPES = [
     RECIPE,
@@ -726,8 +727,7 @@ class Agents:
         ]
         self.docs = [(route, tokens(json.dumps(d))) for route, d in docs]
 
-    def make(self, i):
-        r = rng(options.seed, "agent", i)
+    def body(self, r):
         route, words = r.choice(self.docs)
         kind = r.randrange(4000)
         body = (
@@ -737,7 +737,92 @@ class Agents:
             if kind < 300
             else "".join(mutate_tokens(r, words)).encode("utf8", "replace")
         )
+        return route, body
+
+    def make(self, i):
+        route, body = self.body(rng(options.seed, "agent", i))
         return request("POST", "/v1/agent/" + route, body, self.agent.token), True
+
+
+WORDS = {"hello": 1, "sync": 2, "news": 3, "answer": 4}
+
+
+def open_road(m, token):
+    s = socket.create_connection((m.host, int(m.port)), 20)
+    s.sendall(
+        b"GET /v1/agent/road HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+        b"Connection: Upgrade\r\nUpgrade: moe/1\r\n\r\n" % token.encode()
+    )
+    got = s.recv(65536)
+    need(b" 101 " in got, lambda: "a road: %r" % got)
+    return s
+
+
+def frames_read(s, n):
+    """How many of n answers came before the end; all of it was read."""
+    got, seen = b"", 0
+    while seen < n:
+        while len(got) >= 12 and len(got) - 12 >= struct.unpack(">I", got[:4])[0]:
+            got = got[12 + struct.unpack(">I", got[:4])[0] :]
+            seen += 1
+        if seen < n:
+            data = s.recv(65536)
+            if not data:
+                break
+            got += data
+    return seen
+
+
+def make_frame(liar, number):
+    """And whether the controller may wait for more of it."""
+    r = rng(options.seed, "road", number)
+    route, body = liar.body(r)
+    if route == "sync" and r.random() < 0.9:
+        route = "news"  # which is answered at once
+    head = struct.pack(">IIHH", len(body), number & 0xFFFFFFFF, WORDS[route], r.randrange(65536))
+    if r.random() < 0.01:
+        return mutate_bytes(r, head) + body, True
+    return head + body, False
+
+
+def speak_by_road(m, liar, c):
+    """Frames, good heads and bad ones, seven at a time."""
+    done, number, looked, cut = 0, 0, 0, 0
+    while c.goes_on(done):
+        s, ended = open_road(m, m.agent), False  # of no node: no quota ends it
+        for _ in range(100):
+            made = [make_frame(liar, number + i) for i in range(7)]
+            number += len(made)
+            try:
+                s.sendall(b"".join(frame for frame, _ in made))
+                if any(bad for _, bad in made):
+                    s.shutdown(socket.SHUT_WR)
+                ended = frames_read(s, len(made)) < len(made)
+            except ConnectionError:
+                ended = True
+            done, cut = done + len(made), cut + ended
+            if ended:
+                break
+        s.close()
+        if time.monotonic() - looked > 1:
+            looked = time.monotonic()
+            c.look()
+            liar.refresh()
+    return done, cut
+
+
+@suite.test
+def road():
+    with Moed(**dict(SLACK, beat_ms=50)) as m:
+        good = run_agent(m)
+        try:
+            liar = Agents(m, "evil")
+            c = Campaign("road", witness=witness_of(m, good))
+            done, cut = speak_by_road(m, liar, c)
+            c.sum_up(done, "cut off %d times" % cut)
+            comes_back(m, "road")
+        finally:
+            end_agent(good)
 
 
 @suite.test

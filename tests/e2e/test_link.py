@@ -13,7 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import PATIENCE, Suite, clean_env, equal, need, wait_until  # noqa: E402
+from lib import PATIENCE, Suite, clean_env, command_recipe, equal, need, wait_until  # noqa: E402
 from rig import MOED, Rig  # noqa: E402
 
 suite = Suite()
@@ -42,7 +42,7 @@ class Wire:
     the controller's machine lost power: connections of that time stay mute for ever."""
 
     def __init__(self, to):
-        self.to, self.dead, self.hellos = to, False, 0
+        self.to, self.dead, self.hellos, self.roads = to, False, 0, True
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.listener.getsockname()[1]
         self.mute = []
@@ -65,14 +65,17 @@ class Wire:
         try:
             while True:
                 data = one.recv(65536)
-                self.hellos += from_agent and b"POST /v1/agent/hello" in data
+                # the first word of a hello: it goes by the road that this asks for
+                self.hellos += from_agent and b"GET /v1/agent/road" in data
                 mute = mute or self.dead
                 if not data and not mute:
                     break
                 if not data:
                     self.mute.append(one)
                     return
-                if not mute:
+                if not self.roads and b"GET /v1/agent/road" in data:
+                    one.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                elif not mute:
                     other.sendall(data)
         except OSError:
             pass
@@ -242,6 +245,42 @@ def dead_with_its_machine():
         rig.quiet(
             3, lambda: not [b for b in blamed(rig) if b[0] == "node.down"], "nobody is called down"
         )
+
+
+def roads(rig):
+    text = rig.http("GET", "/metrics").body.decode()
+    return int(re.search(r'moe_http_connections\{kind="road"\} (\d+)', text)[1])
+
+
+def completes(rig, name):
+    job = rig.http("POST", "/v1/jobs", command_recipe(name, ["/bin/true"])).json["id"]
+    wait_until(
+        lambda: rig.http("GET", "/v1/jobs/" + job).json["state"] == "completed",
+        30,
+        "the end of a job " + name,
+    )
+
+
+@suite.test
+def without_a_road():
+    """A controller of a release before has none, and a proxy may let none pass: agents go by
+    requests then, and ask again with their next hello."""
+    rig, wire = cluster(wired=True)
+    with rig:
+        wait_until(lambda: roads(rig) == NODES, 20, "a road for each agent")
+        completes(rig, "by-roads")
+        wire.roads = False
+        rig.kill(rig.moed)
+        rig.start_moed()
+        back(rig)
+        equal(roads(rig), 0, "roads through a proxy that lets none pass")
+        completes(rig, "by-requests")
+        wire.roads = True
+        rig.kill(rig.moed)
+        rig.start_moed()
+        back(rig)
+        wait_until(lambda: roads(rig) == NODES, 20, "a road for each agent again")
+        rig.quiet(3, lambda: not blamed(rig), "nobody is blamed")
 
 
 if __name__ == "__main__":

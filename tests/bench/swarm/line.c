@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
+#include "lib/base/frame.h"
 
 #define READ_BYTES 16384
 
@@ -77,8 +78,10 @@ static bool line_open(struct lines *s, struct line *l)
 /* true: the connection stands. */
 static bool line_write(struct line *l)
 {
-	while (l->sent < l->out.len) {
-		ssize_t k = send(l->fd, l->out.data + l->sent, l->out.len - l->sent, MSG_NOSIGNAL);
+	size_t end = l->gate ? l->gate : l->out.len;
+
+	while (l->sent < end) {
+		ssize_t k = send(l->fd, l->out.data + l->sent, end - l->sent, MSG_NOSIGNAL);
 
 		if (k < 0)
 			return errno == EAGAIN;
@@ -87,17 +90,48 @@ static bool line_write(struct line *l)
 	return true;
 }
 
+static void add_request(const struct lines *s, struct line *l, const char *path,
+			const struct mo_buf *body)
+{
+	mo_buf_printf(&l->out,
+		      "POST %s HTTP/1.1\r\nHost: %s:%lld\r\nAuthorization: Bearer %s\r\n"
+		      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+		      path, s->host, (long long)s->port, s->token, body->len);
+	mo_buf_add(&l->out, body->data, body->len);
+}
+
+static void add_frame(const struct lines *s, struct line *l, const char *path, bool open,
+		      const struct mo_buf *body)
+{
+	static const char *const words[] = { NULL, "hello", "sync", "news", "answer" };
+	struct frame f = { .length = (uint32_t)body->len, .id = 1, .code = FRAME_ANSWER };
+	char head[FRAME_HEAD];
+
+	while (f.code > FRAME_HELLO && strcmp(strrchr(path, '/') + 1, words[f.code]) != 0)
+		f.code--;
+	if (!open)
+		mo_buf_printf(&l->out,
+			      "GET " FRAME_PATH " HTTP/1.1\r\nHost: %s:%lld\r\nAuthorization: "
+			      "Bearer %s\r\nConnection: Upgrade\r\nUpgrade: " FRAME_PROTOCOL
+			      "\r\n\r\n",
+			      s->host, (long long)s->port, s->token);
+	l->gate = l->out.len;
+	frame_write(&f, head);
+	mo_buf_add(&l->out, head, sizeof(head));
+	mo_buf_add(&l->out, body->data, body->len);
+}
+
 void line_post(struct lines *s, struct line *l, const char *path, const struct mo_buf *body)
 {
 	bool open = l->state != LINE_CLOSED;
 
 	mo_buf_reset(&l->out);
 	mo_buf_reset(&l->in);
-	mo_buf_printf(&l->out,
-		      "POST %s HTTP/1.1\r\nHost: %s:%lld\r\nAuthorization: Bearer %s\r\n"
-		      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-		      path, s->host, (long long)s->port, s->token, body->len);
-	mo_buf_add(&l->out, body->data, body->len);
+	l->gate = 0;
+	if (s->roads)
+		add_frame(s, l, path, open, body);
+	else
+		add_request(s, l, path, body);
 	l->sent = 0;
 	l->asked_ns = mo_clock_mono_ns();
 	if (!open && !line_open(s, l)) {
@@ -133,6 +167,33 @@ static int answer_of(struct mo_buf *in, const char **body, size_t *n, long long 
 	return in->len - (size_t)(*body - in->data) >= want ? status : 0;
 }
 
+/* The same of a frame, and of the 101 that lets the first one go. */
+static int frame_of(struct line *l, const char **body, size_t *n)
+{
+	const char *end;
+	struct frame f;
+
+	if (l->gate) {
+		mo_buf_add(&l->in, "", 1);
+		l->in.len--;
+		end = strstr(l->in.data, "\r\n\r\n");
+		if (end && !mo_starts_with(l->in.data, "HTTP/1.1 101 "))
+			return -EPROTO;
+		if (!end)
+			return 0;
+		l->gate = 0;
+		mo_buf_reset(&l->in);
+		return line_write(l) ? 0 : -ECONNRESET;
+	}
+	if (l->in.len < FRAME_HEAD)
+		return 0;
+	frame_read(l->in.data, &f);
+	*body = l->in.data + FRAME_HEAD;
+	*n = f.length;
+	l->after_s = f.after_s;
+	return l->in.len - FRAME_HEAD >= f.length ? f.code : 0;
+}
+
 static int line_read(struct line *l)
 {
 	char text[READ_BYTES];
@@ -158,7 +219,9 @@ int line_step(struct lines *s, struct line *l, uint32_t events, const char **bod
 	if (!(events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
 		return 0;
 	r = line_read(l);
-	status = l->in.len ? answer_of(&l->in, body, n, &l->after_s) : 0;
+	status = !l->in.len ? 0
+		 : s->roads ? frame_of(l, body, n)
+			    : answer_of(&l->in, body, n, &l->after_s);
 	if (status > 0 && l->state == LINE_ASKED) {
 		l->state = LINE_IDLE;
 		return status; /* of a connection that ended with it the next request tells */

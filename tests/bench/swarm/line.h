@@ -1,5 +1,6 @@
-/* One connection of an emulated agent to the controller: HTTP/1.1, one request under way, nothing
- * waits. It is opened by the first request and kept. */
+/* One connection of an emulated agent to the controller: HTTP/1.1 or, as agents do, frames (a
+ * road), one request under way, nothing waits. It is opened by the first request and kept. Unlike
+ * an agent's its news have a road of their own. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,8 @@ struct line {
 	enum line_state state;
 	struct mo_buf out, in;
 	size_t sent;
+	/* bytes of out that ask for the road: the rest waits for its 101; 0: it stands */
+	size_t gate;
 	uint32_t source;   /* address it comes from */
 	long long after_s; /* Retry-After of the newest answer; 0 none */
 	int64_t asked_ns;  /* when the request under way was asked for; CLOCK_MONOTONIC */
@@ -23,6 +26,7 @@ struct lines {
 	int epoll;
 	char *host, *token;
 	int64_t port;
+	bool roads;
 	int64_t opened, cut; /* counts: connections that were made, and that the other side ended */
 };
 

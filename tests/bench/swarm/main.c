@@ -3,7 +3,8 @@
  *   swarm ADDRESS TOKEN-FILE NODES [KEY=VALUE...]
  *     ADDRESS     http://127.0.0.1:PORT, as in state_dir/address
  *     TOKEN-FILE  an agent token of no node, which moed takes on loopback
- *     gpus=8 spawn_ms=20 exit_ms=-1 progress=0 seconds=60
+ *     gpus=8 spawn_ms=20 exit_ms=-1 progress=0 seconds=60 roads=1
+ *     roads=0: by requests, as agents of the releases before
  * Reads commands, a line each: reboot, cut, fail N, mark, quit (what each does: swarm.h). Writes a
  * line of JSON each second: counts since the start; `late_*_ms`: beats since the last `mark`, how
  * much later than their time they were answered; launches since then, first and last, by the wall
@@ -126,7 +127,7 @@ static bool option(const char *word, const char *key, int64_t min, int64_t max, 
 int main(int argc, char **argv)
 {
 	static struct swarm s = { .gpus = 8, .spawn_ms = 20, .exit_ms = -1 };
-	int64_t nodes = 0, seconds = 60, progress = 0;
+	int64_t nodes = 0, seconds = 60, progress = 0, roads = 1;
 	struct rlimit files;
 	char token[512] = "";
 	FILE *f = argc > 3 ? fopen(argv[2], "r") : NULL;
@@ -140,14 +141,16 @@ int main(int argc, char **argv)
 			option(argv[i], "spawn_ms", 0, 1000000, &s.spawn_ms) ||
 			option(argv[i], "exit_ms", -1, 1000000000, &s.exit_ms) ||
 			option(argv[i], "progress", 0, 1, &progress) ||
+			option(argv[i], "roads", 0, 1, &roads) ||
 			option(argv[i], "seconds", 1, 3600, &seconds);
 	token[strcspn(token, "\n")] = '\0';
 	if (!good || lines_begin(&s.lines, argv[1], token) < 0) {
 		fprintf(stderr, "usage: swarm ADDRESS TOKEN-FILE NODES [gpus=8] [spawn_ms=20] "
-				"[exit_ms=-1] [progress=0] [seconds=60]\n");
+				"[exit_ms=-1] [progress=0] [seconds=60] [roads=1]\n");
 		return 2;
 	}
 	s.progress = progress;
+	s.lines.roads = roads;
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
