@@ -86,7 +86,9 @@ def query_names(m):
             a = m.ask(method, url + "?nosuchname=1", body, token=token)
             equal(a.status, 400, "%s %s?nosuchname=1" % (method, url))
             need(refused in a.json["detail"], a.json)
-            need(all(n in a.json["detail"] for n in names), "%s are not named: %s" % (names, a.json))
+            need(
+                all(n in a.json["detail"] for n in names), "%s are not named: %s" % (names, a.json)
+            )
             for name in names if method != "POST" else []:
                 a = m.ask(method, "%s?%s=." % (url, name), body, token=token)
                 need(refused.encode() not in a.body, "%s %s?%s: %s" % (method, url, name, a.body))
