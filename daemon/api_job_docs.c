@@ -245,6 +245,8 @@ static void anchor(struct http_request *r, const struct job *j)
 	api_send(r, 200, &b);
 }
 
+MO_DEFINE_DONE(report_view)
+
 void api_job_report(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -265,6 +267,33 @@ void api_job_report(void *arg, struct http_request *r)
 	visible_report(&viewer, j, &v);
 	api_send_doc(r, 200, &report_view_desc, &v);
 	mo_desc_done(&report_view_desc, &v);
+}
+
+void api_job_incidents(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	_cleanup_(report_view_done) struct report_view v;
+	_cleanup_(list_done) struct list l = { 0 };
+	struct viewer viewer;
+	int64_t after;
+
+	mo_desc_init(&report_view_desc, &v);
+	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
+		return;
+	viewer_of(m, r, &viewer);
+	job_report(manager_state(m), j, manager_now(m), &v);
+	visible_report(&viewer, j, &v);
+	l.last = api_flag(r, "last");
+	l.earlier = l.last ? (int64_t)v.n_incidents - l.limit : 0;
+	for (size_t i = (size_t)MO_MAX(l.earlier, 0); i < v.n_incidents; i++) {
+		if (v.incidents[i].attempt <= after)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add_numbered(&l, &incident_desc, &v.incidents[i], v.incidents[i].attempt);
+	}
+	list_send(r, &l);
 }
 
 /* One that waits for more than there is: what it said at its submit. */
