@@ -21,7 +21,6 @@
 
 #define DEFAULT_URL "unix:/run/moe/moed.sock"
 #define BODY_MAX (256u << 20)
-#define PAGE 1000
 
 struct client {
 	char *url, *token, *token_file, *ca_file;
@@ -378,45 +377,6 @@ int client_get(struct cli *cli, const char *what, struct answer *ret, const char
 	_cleanup_(mo_freep) char *path = mo_vprintf(path_fmt, ap);
 	va_end(ap);
 	return call(cli, "GET", what, NULL, ret, path);
-}
-
-int client_get_all(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...)
-{
-	va_list ap;
-	va_start(ap, path_fmt);
-	_cleanup_(mo_freep) char *base = mo_vprintf(path_fmt, ap);
-	va_end(ap);
-	_cleanup_(mo_freep) char *path =
-		mo_printf("%s%climit=%d", base, strchr(base, '?') ? '&' : '?', PAGE);
-	int r = call(cli, "GET", what, NULL, ret, path);
-	struct json_object *next = NULL;
-	if (r || !(next = js_get(ret->doc, "next")))
-		return r;
-	struct json_object *items = js_items(ret->doc);
-	while (next && items) {
-		_cleanup_(answer_done) struct answer page = { 0 };
-		_cleanup_(mo_freep) char *key = mo_strdup(json_object_get_string(next)),
-					 *after = url_quote(key),
-					 *p = mo_printf("%s&after=%s", path, after);
-		r = call(cli, "GET", what, NULL, &page, p);
-		if (r)
-			return r;
-		struct json_object *more = js_items(page.doc);
-		for (size_t i = 0; i < js_len(more); i++)
-			json_object_array_add(items, json_object_get(js_at(more, i)));
-		/* a page may have no item and more behind it: what is searched is bounded */
-		next = js_get(page.doc, "next");
-		if (next && mo_streq(json_object_get_string(next), key))
-			next = NULL; /* it would never end */
-		json_object_object_add(ret->doc, "next", json_object_get(next));
-		next = js_get(ret->doc, "next");
-	}
-	mo_buf_reset(&ret->body);
-	mo_buf_str(&ret->body,
-		   json_object_to_json_string_ext(ret->doc,
-						  JSON_C_TO_STRING_PLAIN |
-							  JSON_C_TO_STRING_NOSLASHESCAPE));
-	return 0;
 }
 
 char *url_quote(const char *s)

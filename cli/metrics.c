@@ -12,7 +12,8 @@
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
-#include "lib/model/limits.h"
+
+#define NEWEST_MOST 1000 /* that one answer has */
 
 static const char *const columns[] = { "iteration",
 				       "time",
@@ -34,9 +35,6 @@ static const char *const columns[] = { "iteration",
 
 static void print_csv(struct json_object *items)
 {
-	for (size_t c = 0; c < ELEMENTSOF(columns); c++)
-		printf("%s%s", c ? "," : "", columns[c]);
-	putchar('\n');
 	for (size_t i = 0; i < js_len(items); i++) {
 		for (size_t c = 0; c < ELEMENTSOF(columns); c++) {
 			struct json_object *v = js_get(js_at(items, i), columns[c]);
@@ -44,20 +42,6 @@ static void print_csv(struct json_object *items)
 		}
 		putchar('\n');
 	}
-}
-
-static int write_tensorboard(const char *id, const char *dir, struct json_object *items)
-{
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	size_t runs;
-	int r = tfevents_write(dir, items, &runs, &err);
-
-	if (r < 0)
-		return cli_fail(CLI_FAILED, "metrics: %s; choose a directory that can be written",
-				mo_error_text(&err, r));
-	fprintf(stderr, "moectl: metrics: %s: %zu iterations of %zu attempt%s in %s\n", id,
-		js_len(items), runs, runs == 1 ? "" : "s", dir);
-	return CLI_OK;
 }
 
 static void print_lines(struct json_object *items)
@@ -80,7 +64,7 @@ static void lr_cell(struct table *t, struct json_object *sample)
 		table_cell(t, "%.2e", lr);
 }
 
-static void print_samples(const struct cli *cli, struct json_object *items, int64_t rows)
+static void print_samples(const struct cli *cli, struct json_object *items, size_t first)
 {
 	static const struct column shown[] = {
 		{ ">ITERATION", "iteration", CELL_INT },
@@ -97,38 +81,48 @@ static void print_samples(const struct cli *cli, struct json_object *items, int6
 		{ ">ATTEMPT", "attempt", CELL_INT },
 	};
 	_cleanup_(table_done) struct table t = { 0 };
-	size_t n = js_len(items), first = rows && n > (size_t)rows ? n - (size_t)rows : 0;
+
 	table_head(&t, shown, ELEMENTSOF(shown));
-	for (size_t i = first; i < n; i++)
+	for (size_t i = first; i < js_len(items); i++)
 		table_row(&t, js_at(items, i));
 	table_print(cli, &t);
-	if (first)
-		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
 }
 
-/* Iterations between the first and the last of an attempt that have no sample; left_out: of the
- * whole job, those of which it is known why. */
-static void say_gaps(struct json_object *items, int64_t left_out)
-{
-	int64_t gaps = 0;
+/* Iterations between the first and the last of an attempt that have no sample. */
+struct gaps {
+	int64_t attempt, iteration, n;
+	int64_t left_out; /* of the whole job, those of which it is known why */
+};
 
-	if (left_out > 0)
+static void find_gaps(struct gaps *g, struct json_object *doc)
+{
+	struct json_object *items = js_items(doc);
+
+	g->left_out = js_int(doc, "left_out");
+	for (size_t i = 0; i < js_len(items); i++) {
+		int64_t attempt = js_int(js_at(items, i), "attempt"),
+			iteration = js_int(js_at(items, i), "iteration");
+
+		if (attempt == g->attempt)
+			g->n += MO_MAX(iteration - g->iteration - 1, (int64_t)0);
+		g->attempt = attempt;
+		g->iteration = iteration;
+	}
+}
+
+static void say_gaps(const struct gaps *g)
+{
+	if (g->left_out > 0)
 		fprintf(stderr,
 			"(%lld iterations of the job came faster than 1,000 a second for long: "
 			"their metrics were left out)\n",
-			(long long)left_out);
-
-	for (size_t i = 1; i < js_len(items); i++) {
-		struct json_object *a = js_at(items, i - 1), *b = js_at(items, i);
-		if (js_int(a, "attempt") == js_int(b, "attempt"))
-			gaps += MO_MAX(js_int(b, "iteration") - js_int(a, "iteration") - 1,
-				       (int64_t)0);
-	}
-	if (gaps > 0)
+			(long long)g->left_out);
+	if (g->n > 0)
 		fprintf(stderr,
 			"(%lld iterations between these have no metrics: the engine did not print "
-			"them, they came too fast, or they are older than %d others)\n",
-			(long long)gaps, MO_SAMPLES_MAX / 2);
+			"them, they came too fast, or they are older than what samples_max of the "
+			"controller keeps)\n",
+			(long long)g->n);
 }
 
 enum format { TABLE, CSV, JSONL, TENSORBOARD };
@@ -155,14 +149,80 @@ static int read_format(struct cli *cli, const char *word, bool csv, const char *
 	return CLI_OK;
 }
 
-static void print_table_of(const struct cli *cli, const char *id, struct json_object *items,
-			   int64_t since, int64_t rows)
+/* The last rows of those from `since` on; rows 0: all. */
+static int print_table_of(struct cli *cli, const char *id, const char *path, int64_t since,
+			  int64_t rows, struct gaps *gaps)
 {
-	if (js_len(items))
-		print_samples(cli, items, rows);
+	_cleanup_(answer_done) struct answer a = { 0 };
+	bool newest = since == MO_NONE && rows > 0 && rows <= NEWEST_MOST;
+	int r = newest ? client_get(cli, id, &a, "%s?last=1&limit=%lld", path, (long long)rows)
+		       : client_get_all(cli, id, &a, "%s", path);
+
+	if (r)
+		return r;
+	struct json_object *items = js_items(a.doc);
+	size_t n = js_len(items), first = rows && n > (size_t)rows ? n - (size_t)rows : 0;
+	int64_t earlier = newest ? js_int(a.doc, "earlier") : (int64_t)first;
+
+	if (n)
+		print_samples(cli, items, first);
 	else
 		printf("%s has no iterations%s%s\n", id, since == MO_NONE ? "" : " from there on",
 		       since == MO_NONE ? " yet" : "");
+	if (earlier > 0)
+		fprintf(stderr, "(%lld earlier iterations; -n 0 or --csv shows all)\n",
+			(long long)earlier);
+	find_gaps(gaps, a.doc);
+	return CLI_OK;
+}
+
+/* All pages in a format, none held longer than it takes to write it. */
+struct writing {
+	enum format format;
+	struct gaps *gaps;
+	struct tfevents files;
+};
+
+static int not_written(const struct mo_error *err, int r)
+{
+	return cli_fail(CLI_FAILED, "metrics: %s; choose a directory that can be written",
+			mo_error_text(err, r));
+}
+
+static int write_page(void *arg, struct answer *page)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct writing *w = arg;
+	int r = 0;
+
+	find_gaps(w->gaps, page->doc);
+	if (w->format == CSV)
+		print_csv(js_items(page->doc));
+	else if (w->format == JSONL)
+		print_lines(js_items(page->doc));
+	else
+		r = tfevents_add(&w->files, js_items(page->doc), &err);
+	return r < 0 ? not_written(&err, r) : CLI_OK;
+}
+
+static int write_all(struct cli *cli, const char *id, const char *path, enum format format,
+		     const char *out, struct gaps *gaps)
+{
+	struct writing w = { .format = format, .gaps = gaps, .files.dir = out };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	for (size_t c = 0; format == CSV && c < ELEMENTSOF(columns); c++)
+		printf("%s%s", columns[c], c + 1 < ELEMENTSOF(columns) ? "," : "\n");
+	int r = client_pages(cli, id, path, write_page, &w);
+	int end = tfevents_end(&w.files, &err);
+	if (r)
+		return r;
+	if (end < 0)
+		return not_written(&err, end);
+	if (format == TENSORBOARD)
+		fprintf(stderr, "moectl: metrics: %s: %zu iterations of %zu attempt%s in %s\n", id,
+			w.files.n_samples, w.files.n_runs, w.files.n_runs == 1 ? "" : "s", out);
+	return CLI_OK;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -178,28 +238,25 @@ static int run(struct cli *cli, int argc, char **argv)
 				    { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
+	struct gaps gaps = { .attempt = MO_NONE, .left_out = 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 
 	if (r)
 		return cli_stop(r);
 	if ((r = read_format(cli, word, csv, out, &format)) || (r = client_job(cli, args[0], &id)))
 		return r;
-	if (since == MO_NONE)
-		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics", id);
-	else
-		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics?since=%lld", id,
-				   (long long)since);
-	if (r)
-		return r;
-	if (cli->json)
-		return print_answer(&a);
-	switch (format) {
-	case TABLE: print_table_of(cli, id, js_items(a.doc), since, rows); break;
-	case CSV: print_csv(js_items(a.doc)); break;
-	case JSONL: print_lines(js_items(a.doc)); break;
-	case TENSORBOARD: r = write_tensorboard(id, out, js_items(a.doc)); break;
+	_cleanup_(mo_freep) char *path =
+		since == MO_NONE
+			? mo_printf("/v1/jobs/%s/metrics", id)
+			: mo_printf("/v1/jobs/%s/metrics?since=%lld", id, (long long)since);
+	if (cli->json) {
+		r = client_get_all(cli, id, &a, "%s", path);
+		return r ? r : print_answer(&a);
 	}
-	say_gaps(js_items(a.doc), js_int(a.doc, "left_out"));
+	r = format == TABLE ? print_table_of(cli, id, path, since, rows, &gaps)
+			    : write_all(cli, id, path, format, out, &gaps);
+	if (!r)
+		say_gaps(&gaps);
 	return r;
 }
 

@@ -145,23 +145,38 @@ static int write_run(const char *dir, int64_t attempt, const struct mo_buf *b, s
 	return r < 0 ? mo_error_set(err, r, "%s: %s", file, strerror(-r)) : 0;
 }
 
-int tfevents_write(const char *dir, struct json_object *items, size_t *ret_runs,
-		   struct mo_error *err)
+static int close_run(struct tfevents *t, struct mo_error *err)
 {
-	size_t n = js_len(items);
+	int r = t->run.len ? write_run(t->dir, t->attempt, &t->run, err) : 0;
 
-	*ret_runs = 0;
-	for (size_t i = 0; i < n;) {
-		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-		int64_t attempt = js_int(js_at(items, i), "attempt");
-		int r;
+	t->n_runs += t->run.len > 0;
+	mo_buf_reset(&t->run);
+	return r;
+}
 
-		add_first(&b, time_of(js_at(items, i)));
-		for (; i < n && js_int(js_at(items, i), "attempt") == attempt; i++)
-			add_sample(&b, js_at(items, i));
-		if ((r = write_run(dir, attempt, &b, err)) < 0)
-			return r;
-		(*ret_runs)++;
+int tfevents_add(struct tfevents *t, struct json_object *items, struct mo_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < js_len(items) && r >= 0; i++) {
+		struct json_object *sample = js_at(items, i);
+		int64_t attempt = js_int(sample, "attempt");
+
+		if (t->run.len && attempt != t->attempt)
+			r = close_run(t, err);
+		t->attempt = attempt;
+		if (!t->run.len)
+			add_first(&t->run, time_of(sample));
+		add_sample(&t->run, sample);
+		t->n_samples++;
 	}
-	return 0;
+	return r;
+}
+
+int tfevents_end(struct tfevents *t, struct mo_error *err)
+{
+	int r = close_run(t, err);
+
+	mo_buf_done(&t->run);
+	return r;
 }

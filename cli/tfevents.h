@@ -1,11 +1,19 @@
 /* Files that TensorBoard reads, and what imports from it. */
 #pragma once
 #include <json-c/json.h>
+#include "lib/base/buf.h"
 #include "lib/base/error.h"
 
-/* Writes the samples of a job (items of GET /v1/jobs/{id}/metrics) below dir, one run for each
- * attempt, DIR/attempt-N/events.out.tfevents.1.moectl, each anew: an iteration that was done twice
- * is a point of two runs. Scalars have the names of the samples' members. *ret_runs: how many.
- * 0, or -errno with err. */
-int tfevents_write(const char *dir, struct json_object *items, size_t *ret_runs,
-		   struct mo_error *err);
+/* The samples of a job (items of GET /v1/jobs/{id}/metrics, page by page) become files below dir,
+ * one run for each attempt, DIR/attempt-N/events.out.tfevents.1.moectl, each anew: an iteration
+ * that was done twice is a point of two runs. Scalars have the names of the samples' members. */
+struct tfevents {
+	const char *dir; /* the rest is 0 before the first page */
+	size_t n_runs, n_samples;
+	int64_t attempt;
+	struct mo_buf run; /* of that attempt, until the next begins */
+};
+/* 0, or -errno with err. */
+int tfevents_add(struct tfevents *t, struct json_object *items, struct mo_error *err);
+/* The last run; in any case. */
+int tfevents_end(struct tfevents *t, struct mo_error *err);

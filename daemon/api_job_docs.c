@@ -17,6 +17,7 @@
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/why_node.h"
 #include "daemon/core/view/why_view.h"
+#include "daemon/sample_files.h"
 #include "daemon/too_large.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
@@ -73,47 +74,86 @@ static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iterat
 	return false;
 }
 
-static bool wanted(const struct sample *s, int64_t attempt, int64_t iteration, int64_t since)
+/* Those that are asked for: behind a place, of iterations from `since` on, without the first
+ * `skip`. */
+struct sample_list {
+	struct list list;
+	int64_t attempt, iteration, since, skip;
+};
+
+static bool wanted(const struct sample_list *l, int64_t attempt, int64_t iteration)
 {
-	return s->iteration >= since &&
-	       (s->attempt > attempt || (s->attempt == attempt && s->iteration > iteration));
+	return iteration >= l->since &&
+	       (attempt > l->attempt || (attempt == l->attempt && iteration > l->iteration));
+}
+
+static bool block_listed(void *arg, const struct sample_block *b)
+{
+	struct sample_list *l = arg;
+
+	if (l->skip >= b->n) {
+		l->skip -= b->n;
+		return false;
+	}
+	return l->skip > 0 || wanted(l, b->attempt, b->last);
+}
+
+static bool sample_listed(void *arg, const struct sample *s)
+{
+	struct sample_list *l = arg;
+	struct sample shown = *s;
+	char key[48];
+
+	if (l->skip > 0) {
+		l->skip--;
+		return true;
+	}
+	if (!wanted(l, s->attempt, s->iteration))
+		return true;
+	if (!list_room(&l->list))
+		return false;
+	snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt, (long long)s->iteration);
+	/* documents have milliseconds; the ledger keeps what the node measured */
+	shown.time -= shown.time % 1000;
+	list_add(&l->list, &sample_desc, &shown, key);
+	return true;
+}
+
+static bool block_counted(void *arg, const struct sample_block *b)
+{
+	*(int64_t *)arg += b->n;
+	return false;
+}
+
+static bool sample_counted(void *arg, const struct sample *s)
+{
+	(*(int64_t *)arg)++;
+	return true;
 }
 
 void api_job_metrics(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
-	_cleanup_(list_done) struct list l = { 0 };
-	int64_t since, attempt, iteration;
-	size_t first = 0;
-	char key[48];
+	struct sample_list l = { 0 };
+	int64_t n = 0;
 
-	if (!j || !read_place(r, &attempt, &iteration))
+	if (!j || !read_place(r, &l.attempt, &l.iteration))
 		return;
 	if (http_query(r, "points")) {
-		api_job_curve(r, j, attempt, iteration);
+		api_job_curve(arg, r, j, l.attempt, l.iteration);
 		return;
 	}
-	if (!api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) || !list_start(r, &l))
+	if (!api_int(r, "since", 0, INT64_MAX, INT64_MIN, &l.since) || !list_start(r, &l.list))
 		return;
-	l.last = api_flag(r, "last");
-	if (l.last && j->progress.n_samples > (size_t)l.limit)
-		first = j->progress.n_samples - (size_t)l.limit;
-	l.earlier = (int64_t)first;
-	for (size_t i = first; i < j->progress.n_samples; i++) {
-		const struct sample *s = &j->progress.samples[i];
-		if (!wanted(s, attempt, iteration, since))
-			continue;
-		if (!list_room(&l))
-			break;
-		snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt,
-			 (long long)s->iteration);
-		struct sample shown = *s;
-		/* documents have milliseconds; the ledger keeps what the node measured */
-		shown.time -= shown.time % 1000;
-		list_add(&l, &sample_desc, &shown, key);
-	}
+	l.list.last = api_flag(r, "last");
+	if (l.list.last)
+		sample_files_read(arg, j,
+				  &(struct sample_reader){ block_counted, sample_counted, &n });
+	l.list.earlier = l.skip = MO_MAX(n - l.list.limit, 0);
+	sample_files_read(arg, j, &(struct sample_reader){ block_listed, sample_listed, &l });
 	const struct samples_view beside = { .left_out = MO_MAX(j->progress.left_out, 0) };
-	list_send_with(r, &l, &samples_view_desc, &beside);
+	list_send_with(r, &l.list, &samples_view_desc, &beside);
+	list_done(&l.list);
 }
 
 void api_job_checkpoints(void *arg, struct http_request *r)
@@ -205,6 +245,8 @@ static void anchor(struct http_request *r, const struct job *j)
 	api_send(r, 200, &b);
 }
 
+MO_DEFINE_DONE(report_view)
+
 void api_job_report(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -225,6 +267,33 @@ void api_job_report(void *arg, struct http_request *r)
 	visible_report(&viewer, j, &v);
 	api_send_doc(r, 200, &report_view_desc, &v);
 	mo_desc_done(&report_view_desc, &v);
+}
+
+void api_job_incidents(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	_cleanup_(report_view_done) struct report_view v;
+	_cleanup_(list_done) struct list l = { 0 };
+	struct viewer viewer;
+	int64_t after;
+
+	mo_desc_init(&report_view_desc, &v);
+	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
+		return;
+	viewer_of(m, r, &viewer);
+	job_report(manager_state(m), j, manager_now(m), &v);
+	visible_report(&viewer, j, &v);
+	l.last = api_flag(r, "last");
+	l.earlier = l.last ? (int64_t)v.n_incidents - l.limit : 0;
+	for (size_t i = (size_t)MO_MAX(l.earlier, 0); i < v.n_incidents; i++) {
+		if (v.incidents[i].attempt <= after)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add_numbered(&l, &incident_desc, &v.incidents[i], v.incidents[i].attempt);
+	}
+	list_send(r, &l);
 }
 
 /* One that waits for more than there is: what it said at its submit. */

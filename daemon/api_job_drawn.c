@@ -6,6 +6,7 @@
 #include "daemon/api.h"
 #include "daemon/core/view/curve.h"
 #include "daemon/core/view/matrix.h"
+#include "daemon/sample_files.h"
 #include "lib/base/parse.h"
 
 /* -1 after 400 was sent. */
@@ -41,7 +42,50 @@ static bool read_names(struct http_request *r, bool *ret)
 	return true;
 }
 
-void api_job_curve(struct http_request *r, const struct job *j, int64_t attempt, int64_t iteration)
+static bool block_seen(void *arg, const struct sample_block *b)
+{
+	curve_seen(arg, b->attempt, b->first, b->last, b->n);
+	return false;
+}
+
+static bool sample_seen(void *arg, const struct sample *s)
+{
+	curve_seen(arg, s->attempt, s->iteration, s->iteration, 1);
+	return true;
+}
+
+static bool block_add(void *arg, const struct sample_block *b)
+{
+	bool needed = curve_needs(arg, b);
+
+	if (!needed)
+		curve_add(arg, b);
+	return needed;
+}
+
+static bool sample_add(void *arg, const struct sample *s)
+{
+	struct sample_block one;
+
+	sample_block_of(s, 1, &one);
+	curve_add(arg, &one);
+	return true;
+}
+
+static void draw(struct manager *m, const struct job *j, const struct curve_question *q,
+		 struct curve_view *ret)
+{
+	struct curve c;
+
+	curve_start(&c, q, ret);
+	sample_files_read(m, j, &(struct sample_reader){ block_seen, sample_seen, &c });
+	curve_begin(&c, j);
+	sample_files_read(m, j, &(struct sample_reader){ block_add, sample_add, &c });
+	curve_end(&c);
+}
+
+void api_job_curve(struct manager *m, struct http_request *r, const struct job *j, int64_t attempt,
+		   int64_t iteration)
 {
 	struct curve_question q = { .attempt = attempt, .iteration = iteration };
 	struct curve_view v;
@@ -50,7 +94,7 @@ void api_job_curve(struct http_request *r, const struct job *j, int64_t attempt,
 	    !read_names(r, q.names))
 		return;
 	mo_desc_init(&curve_view_desc, &v);
-	curve_of(j, &q, &v);
+	draw(m, j, &q, &v);
 	api_send_doc(r, 200, &curve_view_desc, &v);
 	mo_desc_done(&curve_view_desc, &v);
 }

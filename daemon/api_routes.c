@@ -31,6 +31,7 @@
 #include "daemon/core/view/matrix.h"
 #include "daemon/core/view/report.h"
 #include "daemon/core/view/stack_drift.h"
+#include "daemon/core/view/topology.h"
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
@@ -150,6 +151,13 @@ const struct api_route api_routes[] = {
 	  "anchor",
 	  .answer = &report_view_desc,
 	  .other = "anchor" },
+	{ { "GET", "/v1/jobs/{id}/incidents", ROLE_VIEWER, api_job_incidents, 0, false },
+	  "Its failures, each with cause, evidence, what was done, and how long each part of the "
+	  "restart took; last=1 for the newest.",
+	  "jobs",
+	  "limit after last",
+	  .answer = &incident_desc,
+	  .list = true },
 	{ { "GET", "/v1/jobs/{id}/logs", ROLE_VIEWER, api_job_logs, 0, false },
 	  "Output of the ranks as text; rank= or ranks=0-7,12, attempt=, lines=, follow=1, "
 	  "records=1, from=.",
@@ -295,6 +303,13 @@ const struct api_route api_routes[] = {
 	  "Nodes, GPUs and jobs in figures.",
 	  "cluster",
 	  .answer = &cluster_view_desc },
+	{ { "GET", "/v1/cluster/topology", ROLE_VIEWER, api_cluster_topology, 0, false },
+	  "All nodes with their NUMA nodes, GPUs and cards, and the rank on each GPU; up to 256 an "
+	  "answer.",
+	  "cluster",
+	  "limit after",
+	  .answer = &topology_view_desc,
+	  .list = true },
 	{ { "GET", "/v1/whoami", ROLE_VIEWER, api_whoami, 0, false },
 	  "Who the caller is to the controller.",
 	  "tokens",

@@ -1,5 +1,5 @@
-/* GET /v1/nodes/{name}/topology: what the node has and what runs on it, drawn: an SVG for
- * people's pages, a text tree for terminals. */
+/* What nodes have and what runs on it. GET /v1/nodes/{name}/topology: drawn, an SVG for people's
+ * pages, a text tree for terminals. GET /v1/cluster/topology: of all nodes, as data. */
 #include "daemon/api_topology.h"
 
 #include <string.h>
@@ -8,8 +8,10 @@
 #include "daemon/core/view/draw_node.h"
 #include "daemon/core/state/slot_health.h"
 #include "daemon/core/view/draw_node_svg.h"
+#include "daemon/core/view/topology.h"
 
 #define COLUMNS_MAX 400
+#define NODES_MAX 256 /* of one answer: 8 GPUs each are 400 kB */
 
 struct uses {
 	struct slot_use *items;
@@ -113,4 +115,27 @@ void api_nodes_topology(void *arg, struct http_request *r)
 	(text ? draw_node_text : draw_node_svg)(&d, &b);
 	http_reply(r, 200, text ? "text/plain; charset=utf-8" : "image/svg+xml", b.data, b.len,
 		   (const char *const[]){ "Cache-Control: no-cache", NULL });
+}
+
+void api_cluster_topology(void *arg, struct http_request *r)
+{
+	const struct state *s = manager_state(arg);
+	const char *after = http_query(r, "after");
+	_cleanup_(list_done) struct list l = { 0 };
+	struct topology_view v;
+
+	if (!list_start(r, &l))
+		return;
+	l.limit = MO_MIN(l.limit, NODES_MAX);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		if (after && strcmp(s->nodes[i]->name, after) <= 0)
+			continue;
+		if (!list_room(&l))
+			break;
+		mo_desc_init(&topology_view_desc, &v);
+		topology_view(s, s->nodes[i], &v);
+		list_add(&l, &topology_view_desc, &v, v.name);
+		mo_desc_done(&topology_view_desc, &v);
+	}
+	list_send(r, &l);
 }

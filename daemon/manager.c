@@ -33,6 +33,7 @@
 #include "daemon/helper.h"
 #include "daemon/log_session.h"
 #include "daemon/quota.h"
+#include "daemon/sample_files.h"
 #include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/spec.h"
@@ -239,6 +240,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	forks_new(m);
 	node_configs_new(m);
 	snapshots_new(m);
+	sample_files_new(m);
 	specs_new(m);
 	signins_new(m);
 	quotas_new(m);
@@ -359,6 +361,7 @@ void manager_done(struct manager *m)
 	mo_buf_done(&m->recipe_schema);
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
+	m->sample_files = sample_files_free(m->sample_files);
 	m->snapshots = snapshots_free(m->snapshots);
 	m->node_configs = node_configs_free(m->node_configs);
 	m->forks = forks_free(m->forks);

@@ -52,6 +52,7 @@ struct manager {
 	struct anchor_texts *anchor_texts;
 	struct mo_buf openapi, recipe_schema; /* of api_openapi.c; empty: nobody asked yet */
 	struct snapshots *snapshots;
+	struct sample_files *sample_files;
 	struct forks *forks;
 	struct node_configs *node_configs;
 	struct timing turn_time, sync_time, lag_time;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "daemon/sample_files.h"
 #include "lib/base/fd.h"
 #include "lib/base/file.h"
 #include "lib/http/process_metrics.h"
@@ -73,6 +74,8 @@ static void store(const struct manager *m, struct mo_buf *b)
 	    "Snapshots that failed since the start: the records are kept instead.");
 	one(b, "moe_store_full", METRIC_GAUGE, m->store_full,
 	    "1 while the state disk is full and new jobs are refused.");
+	one(b, "moe_sample_files_bytes", METRIC_GAUGE, (double)sample_files_bytes(m->sample_files),
+	    "Size of the files with the samples of all iterations; samples_max bounds it.");
 	metric_begin(b, &bytes);
 	for (size_t i = 0; i < ELEMENTSOF(files); i++) {
 		_cleanup_(mo_freep) char *path = mo_path(m->options->state_dir, "%s", files[i]);

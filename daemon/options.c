@@ -62,6 +62,10 @@ static const struct mo_option items[] = {
 	  "needs them (docs/operator.md). Of ended jobs the newest 100,000 are kept at most. 0s: "
 	  "however old they are.",
 	  .max = 3650LL * 86400 * 1000000 },
+	{ "samples_max", MO_OPTION_SIZE, O(samples_max), "1G",
+	  "Disk for the samples of all iterations (state_dir/samples): beyond it the oldest files "
+	  "go, of each job the newest 10,000 iterations stay. 0: no such files.",
+	  .max = 1LL << 50 },
 	{ "pull_parallel", MO_OPTION_INT, O(pull_parallel), "32",
 	  "So many nodes fetch images at once, at most: what stands between a large job and its "
 	  "registry.",

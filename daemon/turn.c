@@ -18,6 +18,7 @@
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/quota.h"
+#include "daemon/sample_files.h"
 #include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
@@ -184,6 +185,9 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 			streams_check(m);
 		}
 		carry_out(m, inputs, n, &out);
+		for (size_t i = 0; i < out.n_records; i++)
+			if (out.records[i].type == REC_NOTES || out.records[i].type == REC_JOB)
+				sample_files_take(m, out.records[i].job);
 		snapshots_check(m, mo_clock_boot_us());
 	}
 	core_out_done(&out);

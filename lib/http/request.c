@@ -88,37 +88,48 @@ struct query_names {
 	size_t n;
 };
 
+/* What to do instead: the name that was meant, or those that there are. */
+static void tell_names(const struct query_names *q, const char *key, struct mo_buf *b)
+{
+	const char *near = mo_near_miss(key, q->names, q->n);
+
+	if (near)
+		mo_buf_printf(b, "; did you mean %s?", near);
+	else if (!q->n)
+		mo_buf_str(b, ", nor any other");
+	else
+		mo_buf_str(b, "; it takes ");
+	for (size_t i = 0; !near && i < q->n; i++)
+		mo_buf_printf(b, "%s%s", i ? ", " : "", q->names[i]);
+}
+
 static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const char *key,
 				     const char *value)
 {
+	_cleanup_(mo_buf_done) struct mo_buf instead = { 0 };
 	struct query_names *q = cls;
-	const char *near;
 
 	for (size_t i = 0; i < q->n; i++)
 		if (strcmp(q->names[i], key) == 0)
 			return MHD_YES;
-	near = mo_near_miss(key, q->names, q->n);
-	http_problem(q->r, 400, "?%.40s: %s %s takes no such value in its query string%s%s%s", key,
-		     q->r->method, q->r->route->path,
-		     near   ? "; did you mean "
-		     : q->n ? ""
-			    : ", nor any other",
-		     near ? near : "", near ? "?" : "");
+	tell_names(q, key, &instead);
+	http_problem(q->r, 400, "?%.40s: %s %s takes no such value in its query string%s", key,
+		     q->r->method, q->r->route->path, instead.data);
 	return MHD_NO;
 }
 
-/* What changes something must not do so when an option of it was misspelt. false after 400. */
+/* A misspelt option must not change something, nor answer another question than was asked. false
+ * after 400. */
 static bool query_known(struct http_request *r)
 {
 	_cleanup_(mo_freep) char *names = mo_strdup(r->route->query);
 	struct query_names q = { .r = r };
 
-	if (strcmp(r->method, "GET") == 0)
-		return true;
-	for (char *rest = names, *word;
-	     rest && q.n < QUERY_NAMES_MAX && (word = strsep(&rest, " "));)
-		if (*word < 'A' || *word > 'Z')
+	for (char *rest = names, *word; rest && (word = strsep(&rest, " "));)
+		if (*word < 'A' || *word > 'Z') {
+			mo_assert(q.n < QUERY_NAMES_MAX);
 			q.names[q.n++] = word;
+		}
 	MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_query_name, &q);
 	return !r->answered;
 }

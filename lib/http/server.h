@@ -29,7 +29,7 @@ struct http_route {
 	size_t max_body;
 	bool yaml; /* the body may be YAML too; else JSON only (415) */
 	/* Names of the query string, separated by blanks, NULL none (capitals in front:
-	 * headers). Others are refused with 400, but not for GET. */
+	 * headers). Others are refused with 400. */
 	const char *query;
 	/* Its handler is quick and somebody's time runs: it never waits for its turn. */
 	bool prompt;

@@ -51,7 +51,7 @@ def routes(m):
 @test
 def described_parameters(m):
     """Every parameter that a summary names is described as one, and what is described as a number
-    is read as one; what is not described is not read."""
+    is read as one."""
     job = m.submit().json["id"]
     for path, ops in m.ask("GET", "/openapi.json", token=None).json["paths"].items():
         for method, op in ops.items():
@@ -65,10 +65,37 @@ def described_parameters(m):
             )
             if method != "get" or "{name}" in path or op["x-role"] == "none":
                 continue
-            for name in ("limit", "since", "rank", "attempt", "lines"):
-                number = described.get(name, {"schema": {}})["schema"].get("type") == "integer"
+            for name in {"limit", "since", "rank", "attempt", "lines"} & set(described):
+                number = described[name]["schema"]["type"] == "integer"
                 status = m.ask("GET", "%s?%s=x" % (path.replace("{id}", job), name)).status
                 equal(status == 400, number, "%s?%s=x answers %d" % (path, name, status))
+
+
+@test
+def query_names(m):
+    """What a route does not describe it refuses, with the nearest name; what it describes it
+    takes."""
+    refused = "takes no such value in its query string"
+    near = {"GET /v1/jobs?stat=": "did you mean state?", "GET /v1/nodes?aftr=": "mean after?"}
+    for path, ops in m.ask("GET", "/openapi.json", token=None).json["paths"].items():
+        for method, op in ops.items():
+            role, method, url = op["x-role"], method.upper(), concrete(path)
+            token = None if role == "none" else m.agent if role == "agent" else m.admin
+            body = "{}" if method == "POST" else None
+            names = [p["name"] for p in op["parameters"] if p["in"] == "query"]
+            a = m.ask(method, url + "?nosuchname=1", body, token=token)
+            equal(a.status, 400, "%s %s?nosuchname=1" % (method, url))
+            need(refused in a.json["detail"], a.json)
+            need(
+                all(n in a.json["detail"] for n in names), "%s are not named: %s" % (names, a.json)
+            )
+            for name in names if method != "POST" else []:
+                a = m.ask(method, "%s?%s=." % (url, name), body, token=token)
+                need(refused.encode() not in a.body, "%s %s?%s: %s" % (method, url, name, a.body))
+    for asked, said in near.items():
+        a = m.ask(*asked.split())
+        equal(a.status, 400, asked)
+        need(said in a.json["detail"], a.json)
 
 
 @test

@@ -100,6 +100,39 @@ def what_is_newer_travels_alone(c):
 
 
 @test
+def incidents_have_their_evidence_and_parts(c):
+    path = "/v1/jobs/%s/incidents" % c.train
+    one = c.ask(path)[2]["items"]
+    equal(one, c.ask("/v1/jobs/%s/report" % c.train)[2]["incidents"], "the report's")
+    equal([(i["attempt"], i["first_rank"]) for i in one], [(1, 1)], "who failed first")
+    need(one[0]["evidence"] and one[0]["cause"] and one[0]["action"], one)
+    need(one[0]["waterfall_ms"]["launch"] is not None, "parts of the restart: %s" % one)
+    equal(c.ask(path + "?after=0&limit=1")[2]["items"], one, "behind none")
+    equal(c.ask(path + "?after=1")[2]["items"], [], "behind it")
+    equal(c.ask(path + "?last=1&limit=1")[2]["earlier"], 0, "how many stand before the newest")
+
+
+@test
+def the_topology_has_every_rank(c):
+    path = "/v1/cluster/topology"
+    nodes, after = [], ""
+    while after is not None:
+        page = c.ask(path + "?limit=1" + (after and "&after=" + after))[2]
+        equal(len(page["items"]), 1, "items of a page")
+        nodes, after = nodes + page["items"], page["next"]
+    equal(nodes, c.ask(path)[2]["items"], "page by page")
+    told = {
+        (n["name"], g["slot"]): g["rank"] for n in nodes for g in n["gpus"] if g["job"] == c.train
+    }
+    ranks = c.ask("/v1/jobs/%s/ranks" % c.train)[2]["items"]
+    equal(told, {(k["node"], k["gpu"]): k["rank"] for k in ranks}, "ranks and their GPUs")
+    for n in nodes:
+        equal(n["state"], "up", n["name"])
+        need({g["numa_node"] for g in n["gpus"]} <= {m["id"] for m in n["numa"]}, n)
+    equal(c.ask(path + "?after=zzz")[2], {"items": [], "next": None}, "behind all")
+
+
+@test
 def a_matrix_has_every_rank(c):
     path = "/v1/jobs/%s/matrix" % c.train
     v = c.ask(path + "?metric=doing")[2]

@@ -154,6 +154,7 @@ static void set_options(const struct sim *s)
 	const struct core_config *c = &core_config_default;
 
 	options = (struct options){ .state_dir = (char *)MOED_DIR,
+				    .samples_max = 1 << 20,
 				    .bootstrap_tokens = (char *)MOED_DIR,
 				    .port_min = c->port_min,
 				    .port_max = c->port_max,

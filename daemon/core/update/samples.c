@@ -10,10 +10,6 @@
 #include "lib/base/assert.h"
 #include "lib/model/limits.h"
 
-/* samples behind the newest; what comes later than that is of no use, and each would move all
- * behind it */
-#define LATE_MAX 512
-
 /* Above the limit every second one of the older half goes: recent iterations stay complete, old
  * ones get coarser. Samples own nothing. */
 static void thin(struct job *j)
@@ -76,7 +72,7 @@ void samples_add(struct job *j, const struct sample *reported, int64_t attempt, 
 		if (old->attempt < attempt ||
 		    (old->attempt == attempt && old->iteration < reported->iteration))
 			break;
-		if (j->progress.n_samples - at >= LATE_MAX)
+		if (j->progress.n_samples - at >= SAMPLES_LATE_MAX)
 			return;
 		if (old->attempt == attempt && old->iteration == reported->iteration) {
 			sample_merge(old, reported);

@@ -1,12 +1,15 @@
-/* See curve.h. Samples stand by attempt and iteration (update/samples.c). A bucket has neighbours
- * of one attempt, and none of it ends beyond the iteration from which a later attempt went on
- * unless all of it does: what was trained in vain can be told from what counts. */
+/* See curve.h. A bucket has neighbours of one attempt, and none of it ends beyond the iteration
+ * from which a later attempt went on unless all of it does: what was trained in vain can be told
+ * from what counts. */
 #include "daemon/core/view/curve.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "lib/base/assert.h"
 #include "lib/base/buf.h"
+
+#define COARSE 4 /* so many times the bucket that was asked for is fine enough */
 
 const char *const curve_names[_CURVE_N] = { "loss", "grad_norm", "step_ms", "tokens_per_s_per_gpu",
 					    "mfu" };
@@ -48,59 +51,100 @@ static const struct mo_field curve_view_fields[] = {
 };
 const struct mo_desc curve_view_desc = MO_DESC(curve_view, curve_view_fields);
 
-static double value_of(const struct sample *s, int name)
+void curve_start(struct curve *c, const struct curve_question *q, struct curve_view *view)
 {
-	switch (name) {
-	case CURVE_LOSS: return s->loss;
-	case CURVE_GRAD_NORM: return s->grad_norm;
-	case CURVE_STEP_MS: return s->step_ms;
-	case CURVE_TOKENS: return s->tokens_per_s_per_gpu;
-	default: return s->mfu;
-	}
+	mo_assert(q->points >= CURVE_POINTS_MIN && q->points <= CURVE_POINTS_MAX);
+	*c = (struct curve){ .question = *q, .view = view };
 }
 
-/* Its first sample among the newest attempts that are drawn. */
-static size_t first_drawn(const struct job_progress *p)
+static bool is_behind(const struct curve *c, int64_t attempt, int64_t iteration)
 {
-	size_t at = p->n_samples, attempts = 0;
+	const struct curve_question *q = &c->question;
 
-	for (; at > 0; at--) {
-		if (at < p->n_samples && p->samples[at - 1].attempt == p->samples[at].attempt)
-			continue;
-		if (attempts++ == CURVE_ATTEMPTS_MAX)
-			break;
-	}
-	return at;
+	return attempt > q->attempt || (attempt == q->attempt && iteration > q->iteration);
 }
 
-static void find_attempts(const struct job *j, size_t first, struct curve_view *ret)
+void curve_seen(struct curve *c, int64_t attempt, int64_t first, int64_t last, int64_t n)
 {
-	const struct job_progress *p = &j->progress;
-	int64_t end = INT64_MAX;
+	struct curve_view *v = c->view;
+	struct curve_attempt *a = v->n_attempts ? &v->attempts[v->n_attempts - 1] : NULL;
 
-	for (size_t i = first; i < p->n_samples; i++) {
-		const struct sample *s = &p->samples[i];
-		struct curve_attempt *a =
-			ret->n_attempts ? &ret->attempts[ret->n_attempts - 1] : NULL;
-
-		if (!a || a->attempt != s->attempt) {
-			a = MO_ADD(ret, attempts, &curve_attempt_desc);
-			a->attempt = s->attempt;
-			a->first = s->iteration;
-		}
-		a->last = s->iteration;
+	mo_assert(!a || a->attempt < attempt || (a->attempt == attempt && a->last < first));
+	if (!a || a->attempt != attempt) {
+		a = MO_ADD(v, attempts, &curve_attempt_desc);
+		a->attempt = attempt;
+		a->first = first;
+		a->n = a->behind = 0;
 	}
+	a->last = last;
+	a->n += n;
+	a->behind += is_behind(c, attempt, last) ? n : 0;
+}
+
+/* The newest are drawn. */
+static void leave_out_oldest(struct curve_view *v)
+{
+	size_t n = v->n_attempts > CURVE_ATTEMPTS_MAX ? v->n_attempts - CURVE_ATTEMPTS_MAX : 0;
+
+	v->earlier = 0;
+	for (size_t i = 0; i < n; i++)
+		v->earlier += v->attempts[i].n;
+	if (!n)
+		return;
+	memmove(v->attempts, v->attempts + n, CURVE_ATTEMPTS_MAX * sizeof(*v->attempts));
+	v->n_attempts = CURVE_ATTEMPTS_MAX;
+}
+
+void curve_begin(struct curve *c, const struct job *j)
+{
+	struct curve_view *v = c->view;
+	int64_t end = INT64_MAX, behind = 0;
+
+	leave_out_oldest(v);
 	/* one that has no sample yet counts too: it goes on from there */
-	if (ret->n_attempts && ret->attempts[ret->n_attempts - 1].attempt < j->attempt &&
+	if (v->n_attempts && v->attempts[v->n_attempts - 1].attempt < j->attempt &&
 	    j->run.resume != MO_NONE)
 		end = MO_MAX(j->run.resume, 0);
-	for (size_t i = ret->n_attempts; i-- > 0;) {
-		struct curve_attempt *a = &ret->attempts[i];
+	for (size_t i = v->n_attempts; i-- > 0;) {
+		struct curve_attempt *a = &v->attempts[i];
 
 		if (end >= a->first)
 			a->counted = MO_MIN(a->last, end);
 		end = MO_MIN(end, a->first - 1);
+		behind += a->behind;
 	}
+	c->stride = MO_MAX((behind + c->question.points - 1) / c->question.points, 1);
+	for (int k = 0; k < _CURVE_N; k++) {
+		struct curve_series *s = MO_ADD(v, series, &curve_series_desc);
+
+		s->name = k;
+	}
+	v->left_out = MO_MAX(j->progress.left_out, 0);
+	if (v->n_attempts)
+		v->next = mo_printf("%lld.%lld", (long long)v->attempts[v->n_attempts - 1].attempt,
+				    (long long)v->attempts[v->n_attempts - 1].last);
+}
+
+/* NULL: too old to be drawn. */
+static struct curve_attempt *attempt_of(struct curve *c, int64_t attempt)
+{
+	struct curve_view *v = c->view;
+
+	while (c->attempt + 1 < v->n_attempts && v->attempts[c->attempt].attempt < attempt)
+		c->attempt++;
+	return v->n_attempts && v->attempts[c->attempt].attempt == attempt
+		       ? &v->attempts[c->attempt]
+		       : NULL;
+}
+
+bool curve_needs(struct curve *c, const struct sample_block *b)
+{
+	const struct curve_attempt *a = attempt_of(c, b->attempt);
+
+	if (!a || !is_behind(c, b->attempt, b->last))
+		return false;
+	return b->n > COARSE * c->stride || !is_behind(c, b->attempt, b->first) ||
+	       (a->counted >= b->first && a->counted < b->last);
 }
 
 /* A picture shows no more than seven digits, and they are written ten times as fast as all. */
@@ -114,99 +158,59 @@ static double rounded(double v)
 	return round(v * scale) / scale;
 }
 
-static void fold(double *last, double *least, double *most, double v)
+/* The bucket is full. */
+static void close_bucket(struct curve *c)
 {
-	if (v == MO_NONE_F)
+	struct curve_view *v = c->view;
+
+	if (!c->bucket.n)
 		return;
-	*last = v;
-	if (isfinite(v) && (*least == MO_NONE_F || v < *least))
-		*least = v;
-	if (!isfinite(v) || (isfinite(*most) && (*most == MO_NONE_F || v > *most)))
-		*most = v;
-}
-
-static void bucket(const struct sample *s, size_t n, struct curve_view *ret)
-{
-	mo_assert(n > 0 && s[0].attempt == s[n - 1].attempt);
-	mo_ints_add(&ret->iteration, &ret->n_iteration, s[n - 1].iteration);
-	mo_ints_add(&ret->count, &ret->n_count, (int64_t)n);
-	ret->decimated |= n > 1;
-	for (size_t k = 0; k < ret->n_series; k++) {
-		struct curve_series *c = &ret->series[k];
-		double last = MO_NONE_F, least = MO_NONE_F, most = MO_NONE_F;
-
-		for (size_t i = 0; i < n; i++)
-			fold(&last, &least, &most, value_of(&s[i], c->name));
-		mo_reals_add(&c->last, &c->n_last, rounded(last));
-		mo_reals_add(&c->least, &c->n_least, rounded(least));
-		mo_reals_add(&c->most, &c->n_most, rounded(most));
-	}
-}
-
-static void find_buckets(const struct job_progress *p, size_t from, size_t stride,
-			 struct curve_view *ret)
-{
-	size_t a = 0;
-
-	for (size_t i = from, n; i < p->n_samples; i += n) {
-		const struct sample *s = &p->samples[i];
-
-		while (ret->attempts[a].attempt < s->attempt)
-			a++;
-		if (ret->attempts[a].at == MO_NONE)
-			ret->attempts[a].at = (int64_t)ret->n_iteration;
-		for (n = 1; n < stride && i + n < p->n_samples; n++)
-			if (s[n].attempt != s->attempt ||
-			    s[n - 1].iteration == ret->attempts[a].counted)
-				break;
-		bucket(s, n, ret);
-	}
-}
-
-static void add_series(struct curve_view *v, int name)
-{
-	struct curve_series *c = MO_ADD(v, series, &curve_series_desc);
-
-	c->name = name;
-}
-
-/* What was asked for and is known. */
-static void find_series(const struct job_progress *p, size_t from, const bool *names,
-			struct curve_view *ret)
-{
+	mo_ints_add(&v->iteration, &v->n_iteration, c->bucket.last);
+	mo_ints_add(&v->count, &v->n_count, c->bucket.n);
+	v->decimated |= c->bucket.n > 1;
 	for (int k = 0; k < _CURVE_N; k++) {
-		bool known = false;
+		const struct sample_range *r = &c->bucket.ranges[k];
+		struct curve_series *s = &v->series[k];
 
-		for (size_t i = from; i < p->n_samples && names[k] && !known; i++)
-			known = value_of(&p->samples[i], k) != MO_NONE_F;
-		if (known)
-			add_series(ret, k);
+		mo_reals_add(&s->last, &s->n_last, rounded(r->last));
+		mo_reals_add(&s->least, &s->n_least, rounded(r->least));
+		mo_reals_add(&s->most, &s->n_most, rounded(r->most));
+		c->known[k] |= r->last != MO_NONE_F;
 	}
+	c->bucket.n = 0;
 }
 
-static bool is_behind(const struct sample *s, const struct curve_question *q)
+void curve_add(struct curve *c, const struct sample_block *b)
 {
-	return s->attempt > q->attempt || (s->attempt == q->attempt && s->iteration > q->iteration);
+	struct curve_attempt *a = attempt_of(c, b->attempt);
+
+	if (!a || !is_behind(c, b->attempt, b->last))
+		return;
+	if (c->bucket.n && c->bucket.attempt != b->attempt)
+		close_bucket(c);
+	if (a->at == MO_NONE)
+		a->at = (int64_t)c->view->n_iteration;
+	if (!c->bucket.n) {
+		c->bucket = *b;
+	} else {
+		c->bucket.n += b->n;
+		c->bucket.last = b->last;
+		for (int k = 0; k < _CURVE_N; k++)
+			sample_range_join(&c->bucket.ranges[k], &b->ranges[k]);
+	}
+	if (c->bucket.n >= c->stride || b->last == a->counted)
+		close_bucket(c);
 }
 
-void curve_of(const struct job *j, const struct curve_question *q, struct curve_view *ret)
+void curve_end(struct curve *c)
 {
-	const struct job_progress *p = &j->progress;
-	size_t first = first_drawn(p), from = p->n_samples;
+	struct curve_view *v = c->view;
 
-	mo_assert(q->points >= CURVE_POINTS_MIN && q->points <= CURVE_POINTS_MAX);
-	while (from > first && is_behind(&p->samples[from - 1], q))
-		from--;
-	find_attempts(j, first, ret);
-	find_series(p, from, q->names, ret);
-	find_buckets(p, from,
-		     MO_MAX((p->n_samples - from + (size_t)q->points - 1) / (size_t)q->points, 1),
-		     ret);
-	for (size_t k = 0; k < ret->n_series && !ret->decimated; k++)
-		ret->series[k].n_least = ret->series[k].n_most = 0;
-	if (p->n_samples)
-		ret->next = mo_printf("%lld.%lld", (long long)p->samples[p->n_samples - 1].attempt,
-				      (long long)p->samples[p->n_samples - 1].iteration);
-	ret->earlier = (int64_t)first;
-	ret->left_out = MO_MAX(p->left_out, 0);
+	close_bucket(c);
+	/* what was asked for and is known */
+	for (size_t k = v->n_series; k-- > 0;)
+		if (!c->question.names[k] || !c->known[k])
+			mo_vec_remove(&curve_series_desc, v->series, &v->n_series, k);
+	for (size_t k = 0; k < v->n_series && !v->decimated; k++)
+		v->series[k].n_least = v->series[k].n_most = 0;
 }

@@ -1,10 +1,12 @@
 /* How a run went, to be drawn: its samples of all attempts in buckets of neighbours, so that any
  * run fits in a picture and no value is left out silently. Pure; called by the shell
- * (daemon/api_job_drawn.c). */
+ * (daemon/api_job_drawn.c), which goes over the run twice, in files and in memory, by attempt and
+ * iteration: curve_seen() of each part, curve_begin(), curve_add() of each part, curve_end(). A
+ * part is a sample, or a block of them of which only the ranges are read. */
 #pragma once
 #include "daemon/core/state/state.h"
+#include "daemon/core/view/sample_block.h"
 
-enum curve_name { CURVE_LOSS, CURVE_GRAD_NORM, CURVE_STEP_MS, CURVE_TOKENS, CURVE_MFU, _CURVE_N };
 extern const char *const curve_names[_CURVE_N];
 #define CURVE_POINTS_MIN 10
 #define CURVE_POINTS_MAX 2000
@@ -12,6 +14,7 @@ extern const char *const curve_names[_CURVE_N];
 
 struct curve_attempt {
 	int64_t attempt, first, last, counted, at;
+	int64_t n, behind; /* samples; of them those that are asked for */
 };
 struct curve_series {
 	int name; /* enum curve_name */
@@ -36,5 +39,20 @@ struct curve_question {
 	bool names[_CURVE_N];       /* the series that are asked for */
 	int64_t attempt, iteration; /* samples behind this place; 0, -1: all */
 };
-/* ret: initialised. There are at most points buckets, and two for each attempt more. */
-void curve_of(const struct job *j, const struct curve_question *q, struct curve_view *ret);
+/* There are at most points buckets, and two for each attempt more. */
+struct curve {
+	struct curve_question question;
+	struct curve_view *view;
+	int64_t stride;             /* samples of a bucket */
+	size_t attempt;             /* place of that of the newest part */
+	struct sample_block bucket; /* the open one; n 0: none is */
+	bool known[_CURVE_N];
+};
+/* view: initialised; it is the caller's, and stays where it is. */
+void curve_start(struct curve *c, const struct curve_question *q, struct curve_view *view);
+void curve_seen(struct curve *c, int64_t attempt, int64_t first, int64_t last, int64_t n);
+void curve_begin(struct curve *c, const struct job *j);
+/* A border goes through the block, or it is too coarse: its samples are to be added instead. */
+bool curve_needs(struct curve *c, const struct sample_block *b);
+void curve_add(struct curve *c, const struct sample_block *b);
+void curve_end(struct curve *c);

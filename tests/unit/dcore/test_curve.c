@@ -29,16 +29,56 @@ static struct job *job(void)
 	return mo_desc_new(&job_desc);
 }
 
-static struct curve_view *ask(const struct job *j, int64_t points, int64_t attempt,
-			      int64_t iteration)
+/* Samples of one attempt from there on; those after `blocks` stand alone, as the state has them. */
+static size_t block_at(const struct job *j, size_t at, size_t blocks)
+{
+	const struct sample *s = j->progress.samples;
+	size_t n = 1;
+
+	while (n < BLOCK_SAMPLES && at + n < MO_MIN(blocks, j->progress.n_samples) &&
+	       s[at + n].attempt == s[at].attempt)
+		n++;
+	return n;
+}
+
+static struct curve_view *ask_blocks(const struct job *j, int64_t points, int64_t attempt,
+				     int64_t iteration, size_t blocks)
 {
 	struct curve_question q = { .points = points, .attempt = attempt, .iteration = iteration };
 	struct curve_view *v = mo_desc_new(&curve_view_desc);
+	const struct sample *s = j->progress.samples;
+	struct curve c;
+	size_t n;
 
 	for (int k = 0; k < _CURVE_N; k++)
 		q.names[k] = true;
-	curve_of(j, &q, v);
+	curve_start(&c, &q, v);
+	for (size_t i = 0; i < j->progress.n_samples; i += n) {
+		n = block_at(j, i, blocks);
+		curve_seen(&c, s[i].attempt, s[i].iteration, s[i + n - 1].iteration, (int64_t)n);
+	}
+	curve_begin(&c, j);
+	for (size_t i = 0; i < j->progress.n_samples; i += n) {
+		struct sample_block b;
+
+		n = block_at(j, i, blocks);
+		sample_block_of(&s[i], n, &b);
+		bool needed = curve_needs(&c, &b);
+
+		for (size_t k = 0; k < (needed ? n : 1); k++) {
+			if (needed)
+				sample_block_of(&s[i + k], 1, &b);
+			curve_add(&c, &b);
+		}
+	}
+	curve_end(&c);
 	return v;
+}
+
+static struct curve_view *ask(const struct job *j, int64_t points, int64_t attempt,
+			      int64_t iteration)
+{
+	return ask_blocks(j, points, attempt, iteration, 0);
 }
 
 static int64_t sum(const struct curve_view *v)
@@ -133,6 +173,38 @@ static void what_was_in_vain_is_told_from_what_counts(void **state)
 	done(j, v);
 }
 
+/* Of which only the ranges are read, but where a border goes through them. */
+static void blocks_are_drawn_as_their_samples(void **state)
+{
+	struct job *j = job();
+	struct curve_view *v, *all;
+
+	samples(j, 1, 1, 1000);
+	j->progress.samples[100].loss = NAN;
+	samples(j, 2, 901, 1600);
+	v = ask_blocks(j, 10, 0, -1, 1500);
+	all = ask(j, 10, 0, -1);
+	assert_int_equal(sum(v), 1700);
+	assert_int_equal(v->attempts[0].counted, 900);
+	assert_int_equal(v->attempts[1].first, 901);
+	for (size_t i = 0; i < (size_t)v->attempts[1].at; i++)
+		if (v->iteration[i] == 900)
+			v->attempts[0].at = -1;
+	assert_int_equal(v->attempts[0].at, -1); /* a bucket ends at the border */
+	assert_true(isnan(v->series[0].most[0]));
+	assert_float_equal(v->series[0].least[0], 0, 0);
+	assert_string_equal(v->next, all->next);
+	assert_int_equal(all->n_series, v->n_series);
+	mo_desc_free(&curve_view_desc, all);
+	mo_desc_free(&curve_view_desc, v);
+	/* what is newer begins within a block */
+	v = ask_blocks(j, 2000, 2, 1001, 1500);
+	assert_int_equal(sum(v), 599);
+	assert_false(v->decimated); /* blocks are too coarse for so many points */
+	assert_int_equal(v->iteration[0], 1002);
+	done(j, v);
+}
+
 static void what_is_newer_follows(void **state)
 {
 	struct job *j = job();
@@ -187,6 +259,7 @@ int main(void)
 		cmocka_unit_test(a_long_run_is_decimated_and_says_so),
 		cmocka_unit_test(a_loss_that_is_no_number_shows),
 		cmocka_unit_test(what_was_in_vain_is_told_from_what_counts),
+		cmocka_unit_test(blocks_are_drawn_as_their_samples),
 		cmocka_unit_test(what_is_newer_follows),
 		cmocka_unit_test(of_many_attempts_the_newest_are_drawn),
 		cmocka_unit_test(without_samples_there_is_nothing),

@@ -92,7 +92,7 @@ const struct http_route bed_routes[] = {
 	{ "GET", "/open", ROLE_NONE, on_echo, 0, false },
 	{ "GET", "/page", ROLE_NONE, on_large, 0, false },
 	{ "GET", "/", ROLE_NONE, on_echo, 0, false },
-	{ "GET", "/v1/things", ROLE_VIEWER, on_echo, 0, false },
+	{ "GET", "/v1/things", ROLE_VIEWER, on_echo, 0, false, .query = "q limit Last-Event-ID" },
 	{ "POST", "/v1/things", ROLE_USER, on_echo, 100, true },
 	{ "POST", "/v1/things/{id}/stop", ROLE_OPERATOR, on_echo, 100, false },
 	{ "DELETE", "/v1/things/{id}", ROLE_ADMIN, on_echo, 0, false },

@@ -38,6 +38,38 @@ static void test_credentials_and_roles(void **state)
 	expect(403, "POST /v1/agent/sync HTTP/1.1" AS("admin") JSON, "{}");
 }
 
+/* A name that the route does not list is no question of it: said before a handler runs. */
+static void test_query_names(void **state)
+{
+	static const struct {
+		const char *head, *said;
+	} cases[] = {
+		{ "GET /v1/things?limt=7 HTTP/1.1" AS("viewer"),
+		  "?limt: GET /v1/things takes no such value in its query string; did you mean "
+		  "limit?" },
+		{ "GET /v1/things?q=7&wanted HTTP/1.1" AS("viewer"),
+		  "string; it takes q, limit\"" },
+		{ "GET /v1/things?Last-Event-ID=7 HTTP/1.1" AS("viewer"),
+		  "string; it takes q, limit\"" },
+		{ "GET /open?q=7 HTTP/1.1" TCP, "string, nor any other\"" },
+		{ "HEAD /v1/things?limt=7 HTTP/1.1" AS("viewer"), "400 Bad Request" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
+		_cleanup_(mo_closep) int fd = dial(false);
+		_cleanup_(mo_freep) char *head = mo_printf("%s\r\n\r\n", cases[i].head);
+
+		snprintf(bed.seen_query, sizeof(bed.seen_query), "unasked");
+		put(fd, head);
+		wait_for(fd, &got, cases[i].said);
+		assert_non_null(strstr(got.data, "HTTP/1.1 400 "));
+		assert_string_equal(bed.seen_query, "unasked");
+	}
+	expect(200, "GET /v1/things?q=7&limit=x HTTP/1.1" AS("viewer"), NULL);
+	assert_string_equal(bed.seen_query, "7");
+}
+
 static void test_unix_peer(void **state)
 {
 	assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x", NULL), 200);
@@ -292,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_credentials_and_roles, bed_setup,
 						bed_teardown),
+		cmocka_unit_test_setup_teardown(test_query_names, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_unix_peer, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_long_names, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_browser_guards, bed_setup, bed_teardown),
