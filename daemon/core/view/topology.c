@@ -68,7 +68,7 @@ static void add_rank(const struct job *j, const struct place *p, size_t k,
 void topology_view(const struct state *s, const struct node *n, struct topology_view *ret)
 {
 	mo_str_set(&ret->name, n->name);
-	ret->state = node_shown_state(s, n);
+	ret->state = node_shown_state(n);
 	for (size_t i = 0; i < n->info.n_numa; i++) {
 		const struct numa_node *m = &n->info.numa[i];
 		struct topology_numa *shown = MO_ADD(ret, numa, &topology_numa_desc);
