@@ -872,7 +872,7 @@ def what_is_read_whole_ends(top):
     writes: neither takes more time or memory than its bytes."""
     manifest, _ = of_archives(top, crowded(70_000))
     need("1 of its 4 files" in suspected(top, manifest)["reason"], "many are no harm")
-    manifest, path = of_archives(top, crowded(1_100_000))
+    manifest, path = of_archives(top, crowded(70_000) * 14, crowded(70_000))
     need("its files carry no checksums" in suspected(top, manifest)["reason"], "too many are")
 
     manifest, path = of_archives(top)
