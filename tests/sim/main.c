@@ -1,7 +1,7 @@
 /* build/sim: runs seeds, prints how often each fault, each transition and each row of
  * docs/states.md came. Exit 1 at a violation, or (with --seeds) when one of them never did. With
- * --lie no sync of a file (a directory) of such a name does anything: a sync that is owed shows by a
- * violation. */
+ * --lie no sync of a file, or of the names in a directory, of such a name does anything: one that
+ * is owed shows by a violation. */
 #include "tests/sim/run.h"
 
 #include <stdlib.h>

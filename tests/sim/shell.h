@@ -1,7 +1,7 @@
 /* What of production's agent runs on each node: its fence (agent/fence.c) on the node's disk, its
  * steps (steps.h), its link (agent/link.c) with tokens, over a network that loses (network.c), with
- * what health.c finds. An epoch obeyed and an attempt given out are still known after any end of the
- * agent, the epoch after a loss of power too. */
+ * what health.c finds. An epoch obeyed and an attempt given out are still known after any end of
+ * the agent, the epoch after a loss of power too. */
 #pragma once
 #include "tests/sim/sim.h"
 

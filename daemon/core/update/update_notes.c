@@ -171,8 +171,10 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	if (iteration <= j->progress.iteration)
 		return;
 	charge_until_began(j, n->sample, at);
-	if (j->progress.iteration == MO_NONE && j->run.placed_at != MO_NONE)
-		j->run.start_us = MO_MAX(at - j->run.placed_at, 0);
+	/* the controller's clock may have been set back meanwhile: then it is not known */
+	if (j->progress.iteration == MO_NONE && j->run.placed_at != MO_NONE &&
+	    at >= j->run.placed_at)
+		j->run.start_us = at - j->run.placed_at;
 	if (j->progress.iteration <= j->run.resume && iteration > j->run.resume)
 		checkpoint_loaded(j);
 	if (!before_phase(j, n))

@@ -337,6 +337,21 @@ static void a_start_is_known_by_those_before(void **state)
 	}
 }
 
+/* The controller's clock was set back while it started: it did not take no time. */
+static void a_start_across_a_clock_that_is_set_back(void **state)
+{
+	struct world w;
+	int64_t id = start_fast(&w, 1, 2, "auto");
+
+	w.now -= 10 * MINUTE;
+	train(&w, id, 1, 25);
+	world_exit(&w, 0, id, 1, MO_NONE, SIGKILL);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->progress.longest_start_us, MO_NONE);
+	world_done(&w);
+}
+
 /* Its caches may be cold on another node. */
 static void another_node_may_compile_again(void **state)
 {
@@ -695,6 +710,7 @@ int main(void)
 		cmocka_unit_test(cards_that_are_not_used_say_nothing),
 		cmocka_unit_test(compiling_may_say_nothing_for_twenty_minutes),
 		cmocka_unit_test(a_start_is_known_by_those_before),
+		cmocka_unit_test(a_start_across_a_clock_that_is_set_back),
 		cmocka_unit_test(another_node_may_compile_again),
 		cmocka_unit_test(a_first_step_that_sleeps_is_a_hang),
 		cmocka_unit_test(a_rank_that_is_stopped_compiles_nothing),

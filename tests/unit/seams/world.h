@@ -94,5 +94,5 @@ size_t seam_processes(void); /* living */
 struct mo_hunt;
 /* Others are hunted: those of a test; how many it found. */
 extern size_t (*seam_on_hunt)(const struct mo_hunt *h);
-int seam_killed(void);       /* how many got SIGKILL */
+int seam_killed(void); /* how many got SIGKILL */
 void seam_people_done(void);
