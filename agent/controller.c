@@ -262,9 +262,9 @@ static uint16_t word_of(const char *path)
 					     [FRAME_NEWS] = "/v1/agent/news",
 					     [FRAME_ANSWER] = "/v1/agent/answer" };
 
-	for (uint16_t i = FRAME_HELLO; i < ELEMENTSOF(words); i++)
+	for (size_t i = FRAME_HELLO; i < ELEMENTSOF(words); i++)
 		if (strcmp(path, words[i]) == 0)
-			return i;
+			return (uint16_t)i;
 	return 0;
 }
 

@@ -20,8 +20,7 @@
 #include "lib/http/road.h"
 #include "lib/wire/encode.h"
 
-#define READS_MOST 8 /* of one road before the others have their turn */
-#define EVENTS 64
+#define EVENTS 16
 #define WORK_NS 5000000    /* as long one callback of the loop may take, */
 #define LISTEN_NS 20000000 /* and one that refuses a crowd */
 
@@ -208,21 +207,18 @@ static void take(struct road *k, char *data, size_t n)
 	}
 }
 
-/* What GnuTLS has read of a record shows on no descriptor: it is taken to its end. */
+/* Once, so that who sends without end is one of many; but what GnuTLS has read of a record shows on
+ * no descriptor, and is taken to its end. */
 static void hear(struct road *k)
 {
 	char *data = k->asked->server->roads_buffer;
 	ssize_t n;
-	int reads = 0;
 
 	do {
 		n = road_read(k, data);
 		if (n > 0)
 			take(k, data, (size_t)n);
-		reads++;
-	} while (!k->ended && n > 0 &&
-		 (k->tls ? gnutls_record_check_pending(k->tls) > 0
-			 : n == ROAD_READ_BYTES && reads < READS_MOST));
+	} while (!k->ended && n > 0 && k->tls && gnutls_record_check_pending(k->tls) > 0);
 	if (n == 0 || (n < 0 && n != -EAGAIN))
 		road_end(k);
 	road_deadline(k);

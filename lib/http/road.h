@@ -3,7 +3,7 @@
 #include "lib/http/internal.h"
 #include "lib/base/frame.h"
 
-#define ROAD_READ_BYTES 65536
+#define ROAD_READ_BYTES 32768
 
 struct road {
 	struct http_request *asked;                         /* what it began with: who speaks */

@@ -832,6 +832,8 @@ def tls(rig):
         )["id"]
         r.wait_state(job, "completed")
         need("over tls" in moectl("logs", job, env=env).stdout, "logs over https")
+        road = b'moe_http_connections{kind="road"} 1\n'
+        need(road in r.http("GET", "/metrics").body, "the agent's road is over TLS")
         equal(
             moectl(
                 "nodes", env=dict(env, MOE_URL=url.replace("https", "http")), check=False

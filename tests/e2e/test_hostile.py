@@ -1123,12 +1123,18 @@ def replay(word):
     """Sends one message of a campaign again, and says what came."""
     protocol, number = word.split(":")
     with Moed(**SLACK) as m:
-        make = Rest(m, [m.admin] * 8).make if protocol == "rest" else Agents(m, "evil").make
-        data, _ = make(int(number))
+        if protocol == "road":
+            s = open_road(m, m.agent)
+            data, _ = make_frame(Agents(m, "evil"), int(number))
+        else:
+            s = socket.create_connection((m.host, int(m.port)), 30)
+            make = Rest(m, [m.admin] * 8).make if protocol == "rest" else Agents(m, "evil").make
+            data, _ = make(int(number))
         print(data[:4000])
-        with socket.create_connection((m.host, int(m.port)), 30) as s:
+        with s:
             s.sendall(data)
-            s.shutdown(socket.SHUT_WR)
+            if protocol != "road":  # which ends with its half
+                s.shutdown(socket.SHUT_WR)
             print(s.recv(65536))
         sane(m, word)
 

@@ -139,6 +139,11 @@ static void who_waits_for_a_processor_is_named(void **state)
 	v = judge(false);
 	named(&v, SIGN_PROCESSOR, 5, false);
 	assert_true(v.median[ACT_BUSY] > 98 && v.median[ACT_DELAY] < 102);
+	/* its GPU is fed all the same: nobody waits for it */
+	begin(2);
+	fates[5] = (struct fate){ .work = 1, .delay = 60 };
+	windows(6, false);
+	nobody(false);
 }
 
 /* It says that others wait for it only while the job is slower than it was. */
