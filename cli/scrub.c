@@ -44,11 +44,12 @@ static struct json_object *object(struct json_object *doc)
 	const char *name = js_str(doc, "name");
 	bool secret = is_secret(name ? name : js_str(doc, "key"));
 
-	json_object_object_foreach(doc, key, v)
+	json_object_object_foreach(doc, key, v) {
+		bool hidden = secret && v && strcmp(key, "value") == 0;
+
 		json_object_object_add(copy, key,
-				       secret && v && strcmp(key, "value") == 0
-					       ? json_object_new_string(MO_MASKED)
-					       : scrubbed(v));
+				       hidden ? json_object_new_string(MO_MASKED) : scrubbed(v));
+	}
 	return copy;
 }
 
