@@ -1,9 +1,10 @@
-/* debug records JOB: what the store holds of a job, for who has to know what moed wrote down, and
+/* debug JOB: what the store holds of it, for who has to know what moed wrote down, and
  * when. */
 #include "cli/debug.h"
 
 #include <string.h>
 
+#include "cli/bundle.h"
 #include "cli/client.h"
 #include "cli/client_job.h"
 #include "cli/options.h"
@@ -110,29 +111,41 @@ static int records(struct cli *cli, const char *word)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-	static const char *const words[] = { "records" };
-	const char *args[2] = { NULL };
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 2);
+	static const char *const words[] = { "records", "bundle" };
+	const char *args[2] = { NULL }, *out = NULL;
+	const struct opt opts[] = { { "out", 'o', OPT_STR, &out } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 2);
 
 	if (r)
 		return cli_stop(r);
-	if (strcmp(args[0], "records") != 0)
+	bool bundle = strcmp(args[0], "bundle") == 0;
+	if (!bundle && strcmp(args[0], "records") != 0)
 		return cli_misuse_word(cli, args[0], words, ELEMENTSOF(words));
 	if (!args[1])
 		return cli_misuse(cli, "the JOB is missing; `moectl list` shows them");
-	return records(cli, args[1]);
+	if (out && !bundle)
+		return cli_misuse(cli, "--out is for debug bundle");
+	if (bundle && cli->json)
+		return cli_misuse(cli, "debug bundle makes a file, not --json");
+	return bundle ? bundle_write(cli, args[1], out) : records(cli, args[1]);
 }
 
 const struct verb verb_debug = {
 	"debug",
 	"Cluster",
-	"debug records JOB",
-	"what the store holds of a job, record by record",
-	"  --json        one object a line: {seq,time,record{v,type,job,...}}; for jq\n"
-	"Without it members that are unknown or empty are left out.\n"
+	"debug records JOB | debug bundle JOB [-o FILE]",
+	"what the store holds of a job; a file for a report of a bug",
+	"records: what the store holds, record by record.\n"
+	"  --json           one object a line: {seq,time,record{v,type,job,...}}; for jq\n"
+	"bundle: a tar of what a report of a bug needs: job, why, report, ranks, events, "
+	"checkpoints, metrics, environment, records, nodes, and the log of the rank that failed "
+	"first.\n"
+	"  -o, --out FILE   another name than JOB-bundle.tar\n"
+	"Without --json members that are unknown or empty are left out.\n"
 	"For the job's owner and operators. Credentials are shown as ***. Records that are folded "
 	"into "
 	"the newest snapshot are gone; the last line says where the log begins.\n",
 	run,
-	.examples = "  moectl debug records j-7\n",
+	.examples = "  moectl debug records j-7\n"
+		    "  moectl debug bundle j-7 -o j-7.tar; tar tvf j-7.tar\n",
 };

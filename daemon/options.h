@@ -9,7 +9,7 @@ struct options {
 	int64_t port_min, port_max; /* rank_ports */
 	int64_t beat_ms, suspect_ms, down_ms, exit_wait_us;
 	int64_t pull_parallel, hang_percent, learn_us; /* health.learn */
-	int64_t history_us, samples_max; /* bytes */
+	int64_t history_us, samples_max;               /* bytes */
 	char *fence_command;
 	int64_t max_connections, idle_timeout_us;
 	char *bootstrap_tokens, *visibility;

@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -130,6 +131,43 @@ def the_topology_has_every_rank(c):
         equal(n["state"], "up", n["name"])
         need({g["numa_node"] for g in n["gpus"]} <= {m["id"] for m in n["numa"]}, n)
     equal(c.ask(path + "?after=zzz")[2], {"items": [], "next": None}, "behind all")
+
+
+@test
+def a_bundle_has_what_a_report_needs_and_no_secret(c):
+    """Planted in the environment, in words, in what a rank prints and dies of."""
+    script = (
+        "echo WANDB_API_KEY=hush3 https://ada:hush4@git.site/x; echo rank here;"
+        " echo RuntimeError: --api-key=hush5 >&2; exit 3"
+    )
+    job = c.submit(
+        command_recipe(
+            "leaky", ["/bin/sh", "-c", script, "--api-key", "hush1"], env={"HF_TOKEN": "hush2"}
+        )
+    )
+    c.wait_state(job, "failed")
+    file = os.path.join(WORK, "leaky.tar")
+    r = c.run("debug", "bundle", job, "--out", file)
+    equal(r.stdout, "", "what goes to stdout")
+    need("credentials are ***" in r.stderr, r.stderr)
+    equal(os.stat(file).st_mode & 0o777, 0o600, "who may read it")
+    with open(file, "rb") as f:
+        need(b"hush" not in f.read(), "a secret is in the bundle")
+    with tarfile.open(file) as tar:
+        docs = {m.name: tar.extractfile(m).read() for m in tar.getmembers()}
+    for name, text in docs.items():
+        need(not name.endswith(".json") or json.loads(text) is not None, name)
+    equal(json.loads(docs["job.json"])["state"], "failed", "the job")
+    need(json.loads(docs["records.json"])["items"], "records")
+    need(b"rank here" in docs["log-of-rank-0.txt"], docs["log-of-rank-0.txt"])
+    need(b"config.json: not here: 409 " in docs["bundle.txt"], docs["bundle.txt"])
+    names = "job why report ranks events checkpoints metrics env bind records nodes drift cluster"
+    equal({n + ".json" for n in names.split()} - set(docs), set(), "what is not in it")
+    again = c.run("debug", "bundle", job, "--out", file, check=False)
+    equal((again.returncode, "is there already" in again.stderr), (1, True), again.stderr)
+    for words, code in ((["j-999"], 5), ([], 2), ([job, "--json"], 2), ([job, "-o", "/proc/x"], 1)):
+        r = c.run("debug", "bundle", *words, check=False)
+        equal((r.returncode, len(r.stderr.splitlines())), (code, 1), "%s: %s" % (words, r.stderr))
 
 
 @test
