@@ -113,9 +113,6 @@ static void release(struct sim *s, int node, const struct agent_effect *x)
 
 	if (!st)
 		return;
-	for (size_t i = 0; i < st->launch.n_gpus; i++)
-		if (s->nodes[node].gpus[st->launch.gpus[i]])
-			st->freed_at = INT64_MAX; /* by whom nobody knew of */
 	if (!st->freed_at)
 		st->freed_at = sim_fault(s, F_GPU_LATE, 0.05) ? s->now + sim_between(s, MS, 30 * S)
 			       : sim_fault(s, F_GPU_HELD, 0.01) ? INT64_MAX
