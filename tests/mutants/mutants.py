@@ -3068,7 +3068,8 @@ MUTANTS = [
     (
         "no sync is held",
         "effect_do",
-        "case FX_HOLD: link_hold(m, fx->request, fx->node, in->core.sync->message->instance); break;",
+        "case FX_HOLD: link_hold(m, fx->request, fx->node, "
+        "in->core.sync->message->instance); break;",
         "case FX_HOLD: break;",
         [unit("seams", "test_turn")],
     ),
@@ -3530,7 +3531,8 @@ MUTANTS = [
     (
         "a file is synced after its rename",
         "mo_write_file",
-        "r = write_tmp(fd, data, n, mode, sync); if (r == 0 && mo_rename(tmp, path) < 0) r = -errno;",
+        "r = write_tmp(fd, data, n, mode, sync); if (r == 0 && mo_rename(tmp, "
+        "path) < 0) r = -errno;",
         "r = mo_rename(tmp, path) < 0 ? -errno : write_tmp(fd, data, n, mode, sync);",
         [unit("seams/agent", "test_agent")],
     ),
