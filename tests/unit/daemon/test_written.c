@@ -38,6 +38,7 @@
 #include "daemon/api_tokens.h"
 #include "daemon/core/view/curve.h"
 #include "daemon/core/view/matrix.h"
+#include "daemon/core/view/topology.h"
 #include "daemon/core/view/plan_drift.h"
 #include "daemon/core/core.h"
 #include "daemon/core/view/prepare.h"
@@ -282,6 +283,7 @@ static const struct {
 	D(samples_view_desc),
 	D(curve_view_desc),
 	D(matrix_view_desc),
+	D(topology_view_desc),
 	D(progress_view_desc),
 	D(events_view_desc),
 	D(explained_view_desc),
