@@ -1,4 +1,6 @@
 /* What a check of the fabric found is a fact of the job, which why tells. */
+#include "daemon/core/view/why.h"
+#include "daemon/core/view/why_view.h"
 #include "tests/unit/dcore/world.h"
 
 #include <math.h>
