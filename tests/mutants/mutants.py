@@ -2912,6 +2912,20 @@ MUTANTS = [
         [unit("dcore", "test_recovery")],
     ),
     (
+        "a word of the attempt's start ends a save of another rank",
+        "is_old_word",
+        "n->rank != p->phase_rank",
+        "false",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "a message that comes again shows that its node lives",
+        "is_newest",
+        "if (mono_ns <= l->newest_ns)",
+        "if (mono_ns < 0)",
+        [unit("dcore", "test_node_clock")],
+    ),
+    (
         "the newest message tells a clock, however late",
         "node_clock_hear",
         "began <= c->began + passed",

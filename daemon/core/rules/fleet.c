@@ -224,6 +224,18 @@ static void health_heard(struct turn *t, const struct node *n, const struct node
 	mo_desc_free(&node_health_desc, before);
 }
 
+/* What comes again, or was late on its way, shows neither that its node lives nor what its clock
+ * says now. Agents of before do not say when they sent it. */
+static bool is_newest(struct live *l, int64_t mono_ns)
+{
+	if (mono_ns == MO_NONE)
+		return true;
+	if (mono_ns <= l->newest_ns)
+		return false;
+	l->newest_ns = mono_ns;
+	return true;
+}
+
 void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->input->sync->message;
@@ -243,10 +255,12 @@ void fleet_sync(struct turn *t)
 			   s->node ? s->node : "?");
 		return;
 	}
-	fleet_heard(t, s->node);
-	token_reported(t, s->node, t->input->sync->token_expired);
 	l = core_live(t->core, s->node);
-	node_clock_hear(&l->clock, s->mono_ns, t->now);
+	if (is_newest(l, s->mono_ns)) {
+		fleet_heard(t, s->node);
+		node_clock_hear(&l->clock, s->mono_ns, t->now);
+	}
+	token_reported(t, s->node, t->input->sync->token_expired);
 	fresh = !urgent && s->beat > l->last_beat;
 	/* after urgent notes, a sync that was sent before them says nothing of what is absent */
 	l->last_beat = MO_MAX(l->last_beat, s->beat);

@@ -238,6 +238,8 @@ static const struct mo_field job_fields[] = {
 	MO_DP(job, progress, phase_said, "phase_said", MO_INT,
 	      "when the phase was said, by the clock of its node, us; MO_NONE: not known",
 	      .omit = true),
+	MO_DP(job, progress, phase_rank, "phase_rank", MO_INT,
+	      "the rank that said the phase; MO_NONE: not known", .omit = true),
 	MO_DP(job, progress, longest_start_us, "longest_start_us", MO_INT,
 	      "microseconds from its places to its first iteration, of the attempt before this one "
 	      "that took longest; MO_NONE: none got there",

@@ -172,8 +172,8 @@ struct job_progress {
 	int64_t at;
 	int phase; /* of the job: enum phase */
 	/* of its newest word: the iteration that a save is of, and when it was said by the clock of
-	 * its node; MO_NONE: not known */
-	int64_t phase_of, phase_said;
+	 * its node, and the rank that said it; MO_NONE: not known */
+	int64_t phase_of, phase_said, phase_rank;
 	struct sample *samples;
 	size_t n_samples;
 	struct job_shown shown;

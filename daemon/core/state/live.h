@@ -40,6 +40,8 @@ struct live {
 	/* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t heard_at;
 	struct node_clock clock; /* of its boot */
+	/* what that clock said in the newest message: one that says less was sent before it */
+	int64_t newest_ns;
 	/* of this instance: older ones (reordered) prove nothing about absence */
 	int64_t last_beat;
 	int64_t *jobs;

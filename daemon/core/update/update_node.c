@@ -110,6 +110,7 @@ int update_node(struct core *c, const struct record *r)
 		l->commands_sent = 0;
 		l->health_seen = MO_NONE;
 	}
+	l->newest_ns = 0;
 	if (!mo_streq(n->boot.id, h->boot_id)) {
 		health_boot(c, n, l);
 		spare_ask(n, r->time);

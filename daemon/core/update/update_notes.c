@@ -109,6 +109,17 @@ static void phase_said(struct job *j, const struct note *n, int64_t of)
 {
 	j->progress.phase_of = of;
 	j->progress.phase_said = n->time;
+	j->progress.phase_rank = n->rank;
+}
+
+/* That a save or an evaluation is over says the rank that spoke of it last. What another says may
+ * be of the attempt's start, from a node that was cut off since; clocks of two do not tell. */
+static bool is_old_word(const struct job *j, const struct note *n)
+{
+	const struct job_progress *p = &j->progress;
+
+	return (p->phase == PHASE_SAVE || p->phase == PHASE_EVAL) && n->phase != PHASE_SAVE &&
+	       n->phase != PHASE_EVAL && p->phase_rank != MO_NONE && n->rank != p->phase_rank;
 }
 
 /* The line of an iteration that was over when a save or an evaluation began may come behind their
@@ -201,6 +212,8 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 			j->counts.started++;
 		break;
 	case NOTE_PHASE:
+		if (is_old_word(j, n))
+			break;
 		j->saves.n += n->phase == PHASE_SAVE && j->progress.phase != PHASE_SAVE;
 		phase_set(j, n->phase, at);
 		phase_said(j, n, MO_NONE);

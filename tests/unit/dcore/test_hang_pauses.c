@@ -117,6 +117,46 @@ static void a_line_that_comes_behind_the_evaluation(void **state)
 	a_line_that_comes_behind_the_word(NOTE_PHASE, PHASE_EVAL);
 }
 
+static void word(struct world *w, size_t toy, int64_t id, int kind, int phase, int64_t rank)
+{
+	struct note *n = world_note(w, toy, id, kind);
+
+	n->phase = phase;
+	n->rank = rank;
+	n->time = w->now;
+	n->iteration = kind == NOTE_SAVING ? 25 : MO_NONE;
+	world_run(w, S);
+}
+
+/* A node that was cut off as training began tells of that while another saves or evaluates. */
+static void words_of_the_start_that_come_late(void **state)
+{
+	static const struct {
+		int kind, phase, is;
+	} pauses[] = { { NOTE_SAVING, PHASE_NONE, PHASE_SAVE },
+		       { NOTE_PHASE, PHASE_SAVE, PHASE_SAVE },
+		       { NOTE_PHASE, PHASE_EVAL, PHASE_EVAL } };
+	static const int old[] = { PHASE_INIT, PHASE_LOAD, PHASE_TRAIN };
+
+	for (size_t i = 0; i < ELEMENTSOF(pauses) * ELEMENTSOF(old); i++) {
+		int is = pauses[i % 3].is;
+		struct world w;
+		int64_t id = start(&w, 100);
+
+		for (int64_t k = 1; k <= 25; k++)
+			line(&w, id, k, w.now);
+		word(&w, 0, id, pauses[i % 3].kind, pauses[i % 3].phase, 0);
+		word(&w, 1, id, NOTE_PHASE, old[i / 3], 2);
+		assert_int_equal(world_job(&w, id)->progress.phase, is);
+		all_ranks(&w, (struct toy_motion){ 0, 0, w.now, MO_NONE, PROCESS_RUNS });
+		world_run(&w, 28 * 60 * S);
+		assert_int_equal(world_events(&w, "hang.suspected"), 0);
+		word(&w, 0, id, NOTE_PHASE, PHASE_TRAIN, 0);
+		assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+		world_done(&w);
+	}
+}
+
 /* What trains on beside a save is behind it. */
 static void a_save_beside_the_steps(void **state)
 {
@@ -159,6 +199,7 @@ int main(void)
 		cmocka_unit_test(lines_that_come_together),
 		cmocka_unit_test(a_line_that_comes_behind_the_save),
 		cmocka_unit_test(a_line_that_comes_behind_the_evaluation),
+		cmocka_unit_test(words_of_the_start_that_come_late),
 		cmocka_unit_test(a_save_beside_the_steps),
 		cmocka_unit_test(a_start_that_spins_for_ever),
 	};

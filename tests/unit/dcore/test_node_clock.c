@@ -1,6 +1,7 @@
 /* What a node's clock says, in core time: from messages that are late, of clocks that drift, stand
  * and begin anew. */
 #include "tests/unit/dcore/world.h"
+#include "tests/unit/dcore/world_inner.h"
 
 #include "daemon/core/state/heard.h"
 #include "daemon/core/state/node_clock.h"
@@ -115,6 +116,32 @@ static void a_clock_is_of_one_hello_and_one_core_time(void **state)
 	world_done(&w);
 }
 
+/* A message that comes again, or later than one that was sent behind it: it does not live by that,
+ * and its clock is not taken to be that late. */
+static void what_is_old_says_nothing_of_now(void **state)
+{
+	struct agent_sync old;
+	struct world w;
+
+	world_init(&w, 2, 1);
+	w.toys[0].clock_us = w.now - 50 * S;
+	world_run(&w, 10 * S);
+	toy_sync(&w, &w.toys[0], &old);
+	world_run(&w, S);
+	w.toys[0].deaf = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_node(&w, 0)->state, NODE_SUSPECT);
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &old } });
+	assert_int_equal(world_node(&w, 0)->state, NODE_SUSPECT);
+	old.mono_ns += 2 * S * 1000; /* sent after the last that was heard, and late */
+	world_step(&w, &(struct core_input){ .type = IN_SYNC,
+					     .sync = &(struct in_sync){ .message = &old } });
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	mo_desc_done(&agent_sync_desc, &old);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +151,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_stood_is_right_again),
 		cmocka_unit_test(a_late_message_behind_a_silence),
 		cmocka_unit_test(a_clock_is_of_one_hello_and_one_core_time),
+		cmocka_unit_test(what_is_old_says_nothing_of_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
