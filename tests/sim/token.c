@@ -51,6 +51,7 @@ static void forget_own(struct simnode *n)
 	static const char *const names[] = { "agent.token", "agent.token.before" };
 
 	mo_str_set(&n->own_token, NULL);
+	mo_str_set(&n->new_token, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("/%s/state/%s", n->name, names[i]);
 
@@ -148,22 +149,42 @@ void token_check(struct sim *s)
 	}
 }
 
-static const char *own(const struct simnode *n)
+/* Its first word, as tokens are; NULL: there is none. Caller frees. */
+static char *own(const struct simnode *n)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/%s/state/agent.token", n->name);
+	const char *text = seam_text(path);
 
-	return seam_text(path);
+	return text ? mo_strndup(text, strcspn(text, "\n")) : NULL;
 }
 
-void token_kept(struct simnode *n)
+void token_spoken(struct simnode *n, const char *token)
 {
-	mo_str_set(&n->own_token, own(n));
+	_cleanup_(mo_freep) char *kept = own(n);
+
+	if (!kept || !mo_streq(kept, token))
+		return;
+	mo_str_set(&n->own_token, kept);
+	mo_str_set(&n->new_token, NULL);
+}
+
+void token_written(struct simnode *n)
+{
+	_cleanup_(mo_freep) char *there = own(n);
+
+	mo_str_set(&n->new_token, there);
 }
 
 void token_check_kept(struct sim *s, struct simnode *n)
 {
-	if (n->own_token && !mo_streq(n->own_token, own(n)))
-		sim_violation(s, "%s has lost the token that it kept", n->name);
+	_cleanup_(mo_freep) char *kept = own(n);
+
+	if (n->own_token && !mo_streq(n->own_token, kept) &&
+	    !(n->new_token && mo_streq(n->new_token, kept)))
+		sim_violation(s, "%s has lost the token that it spoke with", n->name);
+	if (n->own_token)
+		mo_str_set(&n->own_token, kept);
+	mo_str_set(&n->new_token, NULL);
 }
 
 void token_swap(struct sim *s, struct message *m)
@@ -174,7 +195,7 @@ void token_swap(struct sim *s, struct message *m)
 		return;
 	m->foreign = true;
 	free(m->token);
-	m->token = mo_strndup(other->own_token, strcspn(other->own_token, "\n"));
+	m->token = mo_strdup(other->own_token);
 }
 
 void token_heard(struct sim *s, const struct answer *a)
