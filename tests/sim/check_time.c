@@ -42,15 +42,16 @@ void check_time(struct sim *s)
 
 	for (int n = 0; n < NODES; n++) {
 		struct simnode *node = &s->nodes[n];
-		bool ok = node->agent && !node->refused_since &&
-			  MO_MAX(node->mute_until, node->deaf_until) <= s->now &&
-			  !clock_stands(s, n);
+		/* one that hears nothing says hello again and again: that it lives is heard */
+		bool speaks = node->agent && !node->refused_since && node->mute_until <= s->now &&
+			      !clock_stands(s, n);
+		bool ok = speaks && node->deaf_until <= s->now;
 
 		if (!ok)
 			node->ok_since = 0;
 		else if (!node->ok_since)
 			node->ok_since = s->now;
-		if (ok)
+		if (speaks)
 			node->bad_since = 0;
 		else if (!node->bad_since)
 			node->bad_since = s->now;
