@@ -992,10 +992,14 @@ def metrics_for_other_programs(w):
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
     may ask for."""
+    wrote = place("wrote")
+    os.mkdir(wrote)
     script = (
-        "test $RANK = 2 || echo hello of $RANK, or an ERROR; "
-        "test $RANK != 4 || { echo last words >&2; exit 3; }; test $RANK != 2 || exec sleep 600"
-    )
+        "test $RANK = 2 || echo hello of $RANK, or an ERROR; : >%s/$RANK; "
+        # the others are killed with it: not before they have written
+        "test $RANK != 4 || { until [ $(ls %s | wc -l) = 8 ]; do sleep 0.05; done; "
+        "echo last words >&2; exit 3; }; test $RANK != 2 || exec sleep 600"
+    ) % (wrote, wrote)
     with Cluster(nodes=2, gpus_per_node=150) as c:
         job = c.submit(
             command_recipe(
