@@ -1046,6 +1046,27 @@ def logs_of_some_ranks(_):
         error_line(c.run("logs", many, "--failed", check=False), 5, "nobody failed")
         out = c.run("logs", many, "-n", 1).stdout.splitlines()
         equal(sorted(out), sorted("[%d] %d" % (i, i) for i in range(300)), "300 ranks")
+        same = c.submit(
+            command_recipe(
+                "same",
+                ["sh", "-c", "echo start; test $RANK != 7 || echo own; test $RANK = 9 || echo end"],
+                gpus=300,
+            )
+        )
+        c.wait_state(same, "completed")
+        folded = ["[0-299] start (x 300 ranks)", "[7] own", "[0-8,10-299] end (x 299 ranks)"]
+        equal(c.run("logs", same).stdout.splitlines(), folded, "equal lines of more than a request")
+        equal(c.run("logs", same, "-n", 1, "--rank", 7).stdout, "end\n", "of one rank")
+        equal(
+            c.run("logs", same, "--grep", "own|end").stdout.splitlines(), folded[1:], "with --grep"
+        )
+        plain = c.run("logs", same, "--plain").stdout.splitlines()
+        equal(len(plain), 600, "lines of --plain")
+        equal(set(plain[:2]), {"[0] start", "[0] end"}, "a line for each")
+        items = c.run("logs", same, "--json", "--rank", "0-1").stdout.splitlines()
+        equal(len(items), 4, "--json folds nothing")
+        followed = c.run("logs", same, "-f", "--rank", "0-1").stdout.splitlines()
+        equal(sorted(followed), ["[0] end", "[0] start", "[1] end", "[1] start"], "-f neither")
         error_line(c.run("logs", many, "-f", check=False), 2, "300 ranks to follow")
 
 
