@@ -1298,6 +1298,9 @@ def why_says_each_thing_once(w):
             "%s:\n%s" % (said, text),
         )
         need(advice in doc["next"] and advice in text, doc["next"])
+    for state in w.jobs:
+        text = w.c.run("why", w.jobs[state]).stdout
+        need(len(text.splitlines()) <= 12, "why of a %s job:\n%s" % (state, text))
     job = w.c.submit(
         command_recipe(
             "w-oom",
