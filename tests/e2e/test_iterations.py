@@ -158,14 +158,15 @@ def what_was_cut_is_written_again(m):
     need("are cut off" in log(m), log(m))
     run.agent = FakeAgent(m)
     equal(run.agent.hello().status, 200, "hello")
-    run.train(MANY + 1, MANY + 2000)
+    last = MANY + 12000  # the state has what was cut no more
+    run.train(MANY + 1, last)
     need(os.path.getsize(file(m)) > size, "the file goes on")
-    whole(m, MANY + 2000)
+    whole(m, last)
     m.stop(signal.SIGKILL)
     with open(file(m), "ab") as f:
         f.write(b"\0" * 5000)  # as a loss of power may leave it
     m.start()
-    whole(m, MANY + 2000)
+    whole(m, last)
 
 
 @test
