@@ -59,6 +59,9 @@ int client_pages(struct cli *cli, const char *what, const char *path,
  * limit/after yet and may have a query. */
 int client_get_all(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...)
 	_printf_(4, 5);
+/* Prints the same as it comes, for --json of lists that may be very long: only a page is held. A
+ * page that cannot be had leaves the document unfinished, which no reader takes for whole. */
+int client_print_all(struct cli *cli, const char *what, const char *path);
 /* There was no answer, as what listens there understands the other of http and https. */
 bool client_wrong_scheme(const struct cli *cli, const struct answer *a);
 #define JOBS_UNFINISHED "queued,starting,running,recovering,stopping,paused"

@@ -1,10 +1,13 @@
 /* See client.h. Lists longer than one answer. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 
 #define PAGE 1000
+#define AS_TEXT (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 int client_pages(struct cli *cli, const char *what, const char *path,
 		 int (*fn)(void *arg, struct answer *page), void *arg)
@@ -64,9 +67,53 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 		return r;
 	json_object_object_add(ret->doc, "next", NULL);
 	mo_buf_reset(&ret->body);
-	mo_buf_str(&ret->body,
-		   json_object_to_json_string_ext(ret->doc,
-						  JSON_C_TO_STRING_PLAIN |
-							  JSON_C_TO_STRING_NOSLASHESCAPE));
+	mo_buf_str(&ret->body, json_object_to_json_string_ext(ret->doc, AS_TEXT));
 	return 0;
+}
+
+/* What is printed already, and what the newest page has beside its items. */
+struct printing {
+	bool begun, items;
+	struct json_object *rest;
+};
+
+/* The inside of a document or list, {...} or [...]; lines, as a page would be a long one. */
+static void print_inside(struct json_object *o, const char *end)
+{
+	const char *text = json_object_to_json_string_ext(o, AS_TEXT);
+
+	print_json_part(text + 1, strlen(text) - 2);
+	puts(end);
+}
+
+static int print_page(void *arg, struct answer *page)
+{
+	struct printing *p = arg;
+	struct json_object *items = js_items(page->doc);
+
+	if (!p->begun && !js_get(page->doc, "next"))
+		return print_answer(page);
+	fputs(p->begun ? "" : "{\"items\":[", stdout);
+	fputs(p->items && js_len(items) ? "," : "", stdout);
+	print_inside(items, "");
+	p->begun = true;
+	p->items = p->items || js_len(items);
+	json_object_put(p->rest);
+	p->rest = json_object_get(page->doc);
+	json_object_object_del(p->rest, "items");
+	json_object_object_add(p->rest, "next", NULL);
+	return ferror(stdout) ? CLI_FAILED : CLI_OK;
+}
+
+int client_print_all(struct cli *cli, const char *what, const char *path)
+{
+	struct printing p = { 0 };
+	int r = client_pages(cli, what, path, print_page, &p);
+
+	if (!r && p.begun) {
+		fputs("],", stdout);
+		print_inside(p.rest, "}");
+	}
+	json_object_put(p.rest);
+	return ferror(stdout) ? CLI_OK : r; /* main() says that nothing could be written */
 }

@@ -12,7 +12,7 @@
 
 #define PARTIAL_MAX (64 * 1024) /* a line longer than this is printed in pieces */
 
-void log_lines_done(struct log_lines *l)
+static void forget_sources(struct log_lines *l)
 {
 	for (size_t i = 0; i < l->n_sources; i++)
 		mo_buf_done(&l->sources[i].line);
@@ -21,9 +21,15 @@ void log_lines_done(struct log_lines *l)
 	l->n_sources = 0;
 }
 
+void log_lines_done(struct log_lines *l)
+{
+	forget_sources(l);
+	log_fold_done(&l->fold);
+}
+
 void log_lines_begin(struct log_lines *l, int64_t attempt, const int64_t *ranks, size_t n)
 {
-	log_lines_done(l);
+	forget_sources(l);
 	l->attempt = attempt;
 	l->n_sources = n;
 	l->sources = mo_alloc_array(n, sizeof(*l->sources));
@@ -36,13 +42,18 @@ static bool wanted(const struct log_lines *l, const char *line)
 	return !l->grep || regexec(l->grep, line, 0, NULL, 0) == 0;
 }
 
-static void print_line(const struct log_lines *l, int64_t rank, const char *begin, size_t n)
+static void print_line(struct log_lines *l, int64_t rank, const char *begin, size_t n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
 	_cleanup_(mo_freep) char *line = mo_strndup(begin, n);
 
 	if (!wanted(l, line))
 		return;
+	if (!l->cli->json && l->labelled && l->folded) {
+		log_fold_add(&l->fold, rank, line, &out);
+		fputs(out.len ? out.data : "", stdout);
+		return;
+	}
 	if (!l->cli->json && l->labelled)
 		printf("[%lld] ", (long long)rank);
 	if (!l->cli->json) {
@@ -57,7 +68,7 @@ static void print_line(const struct log_lines *l, int64_t rank, const char *begi
 }
 
 /* Whole lines; the rest stays in line, unless the rank has ended. */
-static void print_lines(const struct log_lines *l, struct log_source *s)
+static void print_lines(struct log_lines *l, struct log_source *s)
 {
 	size_t at = 0;
 
@@ -117,6 +128,14 @@ void log_lines_take(struct log_lines *l, struct json_object *o)
 		cli_fail(CLI_FAILED, "logs of rank %lld: %s", (long long)rank, error);
 		l->failed = s->unread = true;
 	}
+}
+
+void log_lines_show(struct log_lines *l)
+{
+	_cleanup_(mo_buf_done) struct mo_buf out = { 0 };
+
+	log_fold_take(&l->fold, &out);
+	fputs(out.len ? out.data : "", stdout);
 }
 
 bool log_lines_came(const struct log_lines *l)

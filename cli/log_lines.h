@@ -4,6 +4,7 @@
 #include <regex.h>
 
 #include "cli/cli.h"
+#include "cli/log_fold.h"
 #include "lib/base/buf.h"
 
 /* A rank; offset MO_NONE: nothing has come yet. first: where its first piece began; n_lines: how
@@ -17,7 +18,9 @@ struct log_lines {
 	const struct cli *cli;
 	const regex_t *grep; /* borrowed; NULL: all lines are shown */
 	bool labelled;       /* each line names its rank; else the text is shown as it comes */
+	bool folded;         /* labelled ones that are equal are one: shown by log_lines_show() */
 	bool failed;         /* some rank's log could not be read */
+	struct log_fold fold;
 	int64_t attempt;
 	struct log_source *sources; /* by rank, ascending */
 	size_t n_sources;
@@ -27,6 +30,8 @@ void log_lines_done(struct log_lines *l);
 void log_lines_begin(struct log_lines *l, int64_t attempt, const int64_t *ranks, size_t n);
 /* One record of the stream, {rank, offset, text, ...}: prints the lines that it completes. */
 void log_lines_take(struct log_lines *l, struct json_object *record);
+/* Folded lines of all ranks so far. */
+void log_lines_show(struct log_lines *l);
 bool log_lines_came(const struct log_lines *l);  /* anything of any rank */
 bool log_lines_ended(const struct log_lines *l); /* nothing more will come of any */
 /* asked: lines of each rank, MO_NONE all. Says of which ranks fewer are kept, and which have

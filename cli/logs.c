@@ -167,6 +167,7 @@ static int read_attempt(struct logs *l, int64_t attempt, int64_t n_ranks)
 		log_lines_begin(&l->out, attempt, ranks + at, some);
 		r = read_ranks(l);
 	}
+	log_lines_show(&l->out);
 	return r;
 }
 
@@ -258,7 +259,7 @@ static int run(struct cli *cli, int argc, char **argv)
 					       .lines = MO_NONE,
 					       .current = MO_NONE,
 					       .out = { .cli = cli } };
-	bool failed = false, over = false;
+	bool failed = false, plain = false, over = false;
 	const struct opt opts[] = {
 		{ "rank", 'r', OPT_STR, &rank },
 		{ "attempt", 'a', OPT_INT, &l.attempt, 1, INT32_MAX },
@@ -266,6 +267,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		{ "lines", 'n', OPT_INT, &l.lines, 0, 1000000 },
 		{ "grep", 'g', OPT_STR, &pattern },
 		{ "failed", 0, OPT_FLAG, &failed },
+		{ "plain", 0, OPT_FLAG, &plain },
 	};
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
@@ -278,6 +280,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((pattern && (r = set_pattern(&l, pattern))) || (r = client_job(cli, args[0], &id)))
 		return r;
 	l.id = id;
+	l.out.folded = !plain && !l.follow;
 	if ((rank && (r = ranks_meant(cli, id, rank, &l.ranks))) ||
 	    (failed && (r = find_failed(&l))))
 		return r;
@@ -289,7 +292,8 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_logs = {
 	"logs",
 	"Look",
-	"logs JOB [--rank RANKS] [--attempt A] [--failed] [--grep PATTERN] [-f] [-n LINES]",
+	"logs JOB [--rank RANKS] [--attempt A] [--failed] [--grep PATTERN] [--plain] [-f] [-n "
+	"LINES]",
 	"output of the ranks, from any node",
 	"  -r, --rank RANKS     these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n"
 	"  -a, --attempt A      attempt (default: the current or last one; with -f those that "
@@ -298,8 +302,10 @@ const struct verb verb_logs = {
 	"  --failed             the rank that failed first, in the attempt that it ended, its last "
 	"lines\n"
 	"  -g, --grep PATTERN   lines that match the extended regular expression\n"
-	"  -f, --follow         follow until the job ends; survives a controller restart without "
-	"losing or repeating a line\n"
+	"  --plain              each rank's lines for themselves; else an equal line of several "
+	"ranks is shown once, with their number\n"
+	"  -f, --follow         follow until the job ends, plain; survives a controller restart "
+	"without losing or repeating a line\n"
 	"  -n, --lines LINES    the last LINES lines of each rank\n"
 	"At most 256 ranks can be followed at once.\n",
 	run,

@@ -236,7 +236,6 @@ static int run(struct cli *cli, int argc, char **argv)
 				    { "out", 'o', OPT_STR, &out },
 				    { "since", 0, OPT_INT, &since, 0, INT64_MAX },
 				    { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
-	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	struct gaps gaps = { .attempt = MO_NONE, .left_out = 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
@@ -249,10 +248,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		since == MO_NONE
 			? mo_printf("/v1/jobs/%s/metrics", id)
 			: mo_printf("/v1/jobs/%s/metrics?since=%lld", id, (long long)since);
-	if (cli->json) {
-		r = client_get_all(cli, id, &a, "%s", path);
-		return r ? r : print_answer(&a);
-	}
+	if (cli->json)
+		return client_print_all(cli, id, path);
 	r = format == TABLE ? print_table_of(cli, id, path, since, rows, &gaps)
 			    : write_all(cli, id, path, format, out, &gaps);
 	if (!r)

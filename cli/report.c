@@ -7,6 +7,7 @@
 #include "cli/client_job.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/report_md.h"
 #include "cli/text.h"
 #include "cli/value.h"
 
@@ -180,17 +181,39 @@ static void print_report(const struct cli *cli, const char *id, struct json_obje
 		puts("\nno incidents");
 }
 
+static int print_md(struct cli *cli, const char *id, struct json_object *report)
+{
+	_cleanup_(answer_done) struct answer job = { 0 }, checkpoints = { 0 }, cluster = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	int r;
+
+	if ((r = client_get(cli, id, &job, "/v1/jobs/%s", id)) ||
+	    (r = client_get(cli, id, &checkpoints, "/v1/jobs/%s/checkpoints?last=1&limit=10",
+			    id)) ||
+	    (r = client_get(cli, NULL, &cluster, "/v1/cluster")))
+		return r;
+	report_md(&(struct report_docs){ job.doc, report, checkpoints.doc, cluster.doc }, &text);
+	fputs(text.data, stdout);
+	return CLI_OK;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
-	bool anchor = false, csv = false;
+	bool anchor = false, csv = false, md = false;
 	const struct opt opts[] = { { "anchor", 0, OPT_FLAG, &anchor },
-				    { "csv", 0, OPT_FLAG, &csv } };
+				    { "csv", 0, OPT_FLAG, &csv },
+				    { "md", 0, OPT_FLAG, &md } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 	if (!r && !args[0] && !anchor)
 		r = cli_misuse(cli, "JOB is missing; only --anchor does without");
+	if (!r && md && (csv || anchor || cli->json))
+		r = cli_misuse(cli, "--md and --%s exclude each other",
+			       csv      ? "csv"
+			       : anchor ? "anchor"
+					: "json");
 	if (r)
 		return cli_stop(r);
 	if (!args[0])
@@ -204,6 +227,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		print_csv(a.doc);
 		return CLI_OK;
 	}
+	if (md)
+		return print_md(cli, id, a.doc);
 	print_report(cli, id, a.doc);
 	return CLI_OK;
 }
@@ -211,11 +236,13 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_report = {
 	"report",
 	"Look",
-	"report JOB [--csv] [--anchor] | --anchor",
+	"report JOB [--csv] [--md] [--anchor] | --anchor",
 	"GPU time by category, ETTR, incidents and what each restart cost",
 	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` "
 	"reads; without JOB of all runs that calibrate the controller's plans\n"
 	"  --csv      what,attempt,name,value: figures, GPU-seconds, waterfalls\n"
+	"  --md       Markdown to paste into an issue: the job, its GPU time, incidents with "
+	"evidence, checkpoints; what looks like a credential is ***\n"
 	"\"hang\": what no iteration explains, beyond 3 times the recent one and 10 s; \"queue\" "
 	"is no "
 	"GPU time. "
@@ -224,5 +251,6 @@ const struct verb verb_report = {
 	run,
 	.examples =
 		"  moectl report j-7\n"
+		"  moectl report j-7 --md >issue.md\n"
 		"  moectl report --anchor >runs.json; moectl plan recipe.yaml --anchor runs.json\n",
 };

@@ -111,7 +111,7 @@ void visible_json(struct json_object *o)
 	}
 }
 
-void print_json(const char *text, size_t n)
+void print_json_part(const char *text, size_t n)
 {
 	for (size_t at = 0, len; at < n; at += len) {
 		const unsigned char *c = (const unsigned char *)text + at;
@@ -124,6 +124,11 @@ void print_json(const char *text, size_t n)
 		else
 			putchar(*c);
 	}
+}
+
+void print_json(const char *text, size_t n)
+{
+	print_json_part(text, n);
 	putchar('\n');
 }
 

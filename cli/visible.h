@@ -18,4 +18,5 @@ void visible_json(struct json_object *o);
 /* A JSON text as it is, but for such characters from 0x7f on in its strings, which need no escape
  * there: they get one. With a newline, to stdout. No other file prints JSON (tests/lint/house). */
 void print_json(const char *text, size_t n);
+void print_json_part(const char *text, size_t n); /* without the newline */
 void print_json_doc(struct json_object *doc);

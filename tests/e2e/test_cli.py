@@ -992,10 +992,14 @@ def metrics_for_other_programs(w):
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
     may ask for."""
+    wrote = place("wrote")
+    os.mkdir(wrote)
     script = (
-        "test $RANK = 2 || echo hello of $RANK, or an ERROR; "
-        "test $RANK != 4 || { echo last words >&2; exit 3; }; test $RANK != 2 || exec sleep 600"
-    )
+        "test $RANK = 2 || echo hello of $RANK, or an ERROR; : >%s/$RANK; "
+        # the others are killed with it: not before they have written
+        "test $RANK != 4 || { until [ $(ls %s | wc -l) = 8 ]; do sleep 0.05; done; "
+        "echo last words >&2; exit 3; }; test $RANK != 2 || exec sleep 600"
+    ) % (wrote, wrote)
     with Cluster(nodes=2, gpus_per_node=150) as c:
         job = c.submit(
             command_recipe(
@@ -1042,6 +1046,27 @@ def logs_of_some_ranks(_):
         error_line(c.run("logs", many, "--failed", check=False), 5, "nobody failed")
         out = c.run("logs", many, "-n", 1).stdout.splitlines()
         equal(sorted(out), sorted("[%d] %d" % (i, i) for i in range(300)), "300 ranks")
+        same = c.submit(
+            command_recipe(
+                "same",
+                ["sh", "-c", "echo start; test $RANK != 7 || echo own; test $RANK = 9 || echo end"],
+                gpus=300,
+            )
+        )
+        c.wait_state(same, "completed")
+        folded = ["[0-299] start (x 300 ranks)", "[7] own", "[0-8,10-299] end (x 299 ranks)"]
+        equal(c.run("logs", same).stdout.splitlines(), folded, "equal lines of more than a request")
+        equal(c.run("logs", same, "-n", 1, "--rank", 7).stdout, "end\n", "of one rank")
+        equal(
+            c.run("logs", same, "--grep", "own|end").stdout.splitlines(), folded[1:], "with --grep"
+        )
+        plain = c.run("logs", same, "--plain").stdout.splitlines()
+        equal(len(plain), 600, "lines of --plain")
+        equal(set(plain[:2]), {"[0] start", "[0] end"}, "a line for each")
+        items = c.run("logs", same, "--json", "--rank", "0-1").stdout.splitlines()
+        equal(len(items), 4, "--json folds nothing")
+        followed = c.run("logs", same, "-f", "--rank", "0-1").stdout.splitlines()
+        equal(sorted(followed), ["[0] end", "[0] start", "[1] end", "[1] start"], "-f neither")
         error_line(c.run("logs", many, "-f", check=False), 2, "300 ranks to follow")
 
 
@@ -1273,6 +1298,9 @@ def why_says_each_thing_once(w):
             "%s:\n%s" % (said, text),
         )
         need(advice in doc["next"] and advice in text, doc["next"])
+    for state in w.jobs:
+        text = w.c.run("why", w.jobs[state]).stdout
+        need(len(text.splitlines()) <= 12, "why of a %s job:\n%s" % (state, text))
     job = w.c.submit(
         command_recipe(
             "w-oom",

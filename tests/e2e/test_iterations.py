@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Every iteration of a run is kept: over kills of the controller, a file that was cut or spoilt,
 and within the room that it may take. Usage: test_iterations.py [TEST...]"""
+import json
 import os
 import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import FakeAgent, each_with_a_controller  # noqa: E402
-from lib import Suite, equal, need, wait_until  # noqa: E402
+from lib import Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 MANY, SPIKE = 30000, 777
 suite = Suite()
@@ -104,6 +105,32 @@ def every_iteration_is_there(m):
 
 
 @test
+def moectl_prints_a_long_list_page_by_page(m):
+    """One document with every iteration, and no list of them all is held to print it."""
+
+    def printed(*words):
+        r = moectl("metrics", "j-1", "--json", *words, env=env)
+        return json.loads(r.stdout), len(r.stdout.splitlines())
+
+    env = clean_env(MOE_URL="unix:" + m.options["unix_socket"])
+    run = Run(m)
+    run.train(1, 999)
+    doc, lines = printed()
+    equal((len(doc["items"]), lines), (999, 1), "a list of one page is the route's document")
+    run.train(1000, 5000)
+    doc, lines = printed()
+    equal([r["iteration"] for r in doc["items"]], list(range(1, 5001)), "iterations")
+    equal(doc["items"], rows(m), "each as the route has it")
+    one = m.get("/v1/jobs/j-1/metrics?since=4999")
+    equal(
+        {k: doc[k] for k in doc if k != "items"}, {k: one[k] for k in one if k != "items"}, "rest"
+    )
+    need(5 <= lines <= 7, "%d lines: printed as pages came" % lines)
+    doc, _ = printed("--since", 3000)
+    equal([r["iteration"] for r in doc["items"]], list(range(3000, 5001)), "since 3000")
+
+
+@test
 def a_picture_hides_no_value(m):
     Run(m).train(1, MANY)
     v = m.get("/v1/jobs/j-1/metrics?points=20&names=loss")
@@ -131,14 +158,15 @@ def what_was_cut_is_written_again(m):
     need("are cut off" in log(m), log(m))
     run.agent = FakeAgent(m)
     equal(run.agent.hello().status, 200, "hello")
-    run.train(MANY + 1, MANY + 2000)
+    last = MANY + 12000  # the state has what was cut no more
+    run.train(MANY + 1, last)
     need(os.path.getsize(file(m)) > size, "the file goes on")
-    whole(m, MANY + 2000)
+    whole(m, last)
     m.stop(signal.SIGKILL)
     with open(file(m), "ab") as f:
         f.write(b"\0" * 5000)  # as a loss of power may leave it
     m.start()
-    whole(m, MANY + 2000)
+    whole(m, last)
 
 
 @test

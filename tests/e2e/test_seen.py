@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import os
+import re
 import select
 import shutil
 import sys
@@ -168,6 +169,34 @@ def a_bundle_has_what_a_report_needs_and_no_secret(c):
     for words, code in ((["j-999"], 5), ([], 2), ([job, "--json"], 2), ([job, "-o", "/proc/x"], 1)):
         r = c.run("debug", "bundle", *words, check=False)
         equal((r.returncode, len(r.stderr.splitlines())), (code, 1), "%s: %s" % (words, r.stderr))
+
+
+@test
+def a_report_can_be_pasted_into_an_issue(c):
+    """Markdown with what the routes say, and none of what looks like a credential."""
+    text = c.run("report", c.train, "--md").stdout
+    job = c.job(c.train)
+    report = c.json("report", c.train)
+    need(text.startswith("| job | %s (train), by %s |\n|--|--|\n" % (c.train, job["user"])), text)
+    need("| attempts | 2, 1 of them after failures |" in text, text)
+    one = report["incidents"][0]
+    need(
+        "## Incidents: 1\n\n### 1. %s, first rank 1 on %s" % (one["class"], one["node"]) in text,
+        text,
+    )
+    need("```text\n%s\n```" % "\n".join(one["evidence"]) in text, text)
+    for name in ("productive", "launch", "total"):
+        need(re.search(r"\n\| %s \| [\d.]+ \| [\d.]+ %% \|\n" % name, text), text)
+    saved = re.findall(r"\n\| (\d+) \| (?:complete|verified) \| .* \|", text)
+    need(0 < len(saved) <= 10 and saved == sorted(saved, key=int), "checkpoints: %s" % text)
+    script = "echo RuntimeError: HF_TOKEN=hush8 is refused >&2; exit 3"
+    leaky = c.submit(command_recipe("told", ["/bin/sh", "-c", script]))
+    c.wait_state(leaky, "failed")
+    text = c.run("report", leaky, "--md").stdout
+    need("HF_TOKEN=***" in text and "hush8" not in text, text)
+    for words in (["--csv"], ["--anchor"], ["--json"]):
+        r = c.run("report", leaky, "--md", *words, check=False)
+        equal((r.returncode, len(r.stderr.splitlines())), (2, 1), "%s: %s" % (words, r.stderr))
 
 
 @test
