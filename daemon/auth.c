@@ -36,6 +36,7 @@ struct auth {
 	int64_t next_expiry;
 	uint64_t generation;
 	int64_t bootstrap_due; /* core time; INT64_MAX none */
+	char *made[_ROLE_N];   /* secrets for files of the bootstrap, until they are written */
 };
 
 char *auth_digest(const void *data, size_t n)
@@ -88,6 +89,8 @@ struct auth *auth_free(struct auth *a)
 		return NULL;
 	clear_credentials(a, UINT64_MAX);
 	peers_free(a->peers);
+	for (size_t i = 0; i < ELEMENTSOF(a->made); i++)
+		free(a->made[i]);
 	gnutls_memset(a->key, 0, sizeof(a->key));
 	free(a);
 	return NULL;
@@ -290,39 +293,53 @@ struct token *auth_token_new(struct manager *m, const char *role, const char *us
 	return t;
 }
 
-/* When the file's token is to be made anew: at half of its life; at once when it holds none. One
- * of an earlier version, without an end, stays. */
-static int64_t file_due(struct manager *m, const char *path, enum role role)
+/* When a token of the bootstrap is to be made anew: at half of its life. 0: it is none. One of an
+ * earlier version, without an end, stays. */
+static int64_t secret_due(struct manager *m, const char *secret, enum role role)
 {
-	_cleanup_(mo_freep) char *secret = NULL;
 	struct http_caller caller;
 	struct credential *c = NULL;
 
-	if (mo_token_read(path, &secret, NULL) < 0 || !auth_secret(m, secret, false, &caller) ||
-	    caller.role != role)
+	if (!auth_secret(m, secret, false, &caller) || caller.role != role)
 		return 0;
 	HASH_FIND_STR(m->auth->credentials, caller.token_id, c);
 	return c ? half_life(c->created_at, c->expires_at) : 0;
 }
 
+static int64_t file_due(struct manager *m, const char *path, enum role role)
+{
+	_cleanup_(mo_freep) char *secret = NULL;
+
+	return mo_token_read(path, &secret, NULL) < 0 ? 0 : secret_due(m, secret, role);
+}
+
+static void make_token(struct manager *m, enum role role, char **ret_secret)
+{
+	const char *user = role == ROLE_ADMIN ? peers_owner(m->auth->peers) : NULL;
+	struct input *in = input_new(IN_TOKEN, NULL);
+
+	in->core.token = auth_token_new(m, role_names[role], user, TOKEN_LIFETIME_US, ret_secret);
+	input_push(m, in);
+}
+
+/* What was made is written once it is stored: what the file holds is accepted at every moment. */
 static int bootstrap_file(struct manager *m, const char *dir, enum role role, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *path = mo_path(dir, "%s.token", role_names[role]), *secret = NULL;
-	int64_t due = file_due(m, path, role);
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s.token", role_names[role]);
+	char **made = &m->auth->made[role];
+	int64_t due = *made ? secret_due(m, *made, role) : 0;
 
-	if (due <= manager_now(m)) {
-		struct input *in = input_new(IN_TOKEN, NULL);
-		in->core.token =
-			auth_token_new(m, role_names[role],
-				       role == ROLE_ADMIN ? peers_owner(m->auth->peers) : NULL,
-				       TOKEN_LIFETIME_US, &secret);
-		due = half_life(in->core.token->created_at, in->core.token->expires_at);
-		input_push(m, in);
-		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
+	if (due) {
+		_cleanup_(mo_freep) char *line = mo_printf("%s\n", *made);
 		int r = mo_write_file(path, line, strlen(line), 0600, true);
 		if (r < 0)
 			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	} else {
+		due = file_due(m, path, role);
 	}
+	free(TAKE_PTR(*made));
+	if (due <= manager_now(m))
+		make_token(m, role, made);
 	m->auth->bootstrap_due = MO_MIN(m->auth->bootstrap_due, due);
 	return 0;
 }

@@ -36,7 +36,7 @@ void auth_agent_used(struct manager *m, const char *token_id);
  * Caller frees. */
 char *auth_session(struct manager *m, const char *token_id);
 /* Makes sure that DIR/admin.token and DIR/agent.token hold valid tokens: pushes IN_TOKEN for new
- * ones. The files are durable before the tokens are. */
+ * ones, and writes those that are stored by now. */
 int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err);
 /* Makes them anew at half of their life; called now and then. */
 void auth_bootstrap_renew(struct manager *m);

@@ -252,16 +252,18 @@ static int make_parts(struct manager *m, struct mo_error *err)
  * cluster. */
 static int first_turn(struct manager *m, struct mo_error *err)
 {
+	bool local = given(m->options->bootstrap_tokens);
+	int r = 0;
+
 	start_clock(m);
 	input_push(m, input_new(IN_START, NULL));
 	disk_start(m);
-	if (given(m->options->bootstrap_tokens)) {
-		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);
-		if (r < 0)
-			return r;
-	}
+	if (local && (r = auth_bootstrap(m, m->options->bootstrap_tokens, err)) < 0)
+		return r;
 	turn_run(m);
-	return m->fatal ? mo_error_set(err, -EIO, "the first records could not be stored") : 0;
+	if (m->fatal)
+		return mo_error_set(err, -EIO, "the first records could not be stored");
+	return local ? auth_bootstrap(m, m->options->bootstrap_tokens, err) : 0;
 }
 
 static char **split_names(const char *text)

@@ -169,14 +169,15 @@ static const struct http_route *route_check(struct road *k, const struct frame *
 	return NULL;
 }
 
-/* All whole frames of data, which has a byte behind its n; how many bytes those are. */
+/* All whole frames of data, which has a byte behind its n, as long as their answers leave; how many
+ * bytes those are. */
 static size_t take_frames(struct road *k, char *data, size_t n)
 {
 	const struct http_route *route;
 	struct frame f;
 	size_t at = 0;
 
-	while (!k->ended && n - at >= FRAME_HEAD) {
+	while (!k->ended && !k->stuck_us && n - at >= FRAME_HEAD) {
 		frame_read(data + at, &f);
 		route = route_check(k, &f);
 		if (!route || n - at - FRAME_HEAD < f.length)
@@ -224,10 +225,23 @@ static void hear(struct road *k)
 	road_deadline(k);
 }
 
+/* What came while answers could not leave. */
+static void go_on(struct road *k)
+{
+	char none = '\0';
+
+	k->partial_us = 0;
+	take(k, &none, 0);
+	road_deadline(k);
+}
+
 static void ready(struct road *k, uint32_t events)
 {
-	if (!k->ended && events & EPOLLOUT)
+	if (!k->ended && events & EPOLLOUT) {
 		road_flush(k);
+		if (!k->ended && !k->stuck_us)
+			go_on(k);
+	}
 	if (!k->ended && events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		hear(k);
 }

@@ -33,10 +33,10 @@ void road_deadline(struct road *k)
 	struct connection *c = k->asked->connection;
 	int64_t idle = k->asked->server->idle_us, at = INT64_MAX;
 
-	if (k->partial_us)
-		at = k->partial_us + idle;
 	if (k->stuck_us)
-		at = MO_MIN(at, k->stuck_us + SEND_PATIENCE * idle);
+		at = k->stuck_us + SEND_PATIENCE * idle;
+	else if (k->partial_us)
+		at = k->partial_us + idle;
 	if (at == INT64_MAX && !k->n_requests)
 		at = mo_clock_mono_ns() / 1000 + idle;
 	c->deadline_us = at == INT64_MAX ? 0 : at;
@@ -84,9 +84,10 @@ ssize_t road_read(struct road *k, char *data)
 	return r >= 0 ? r : gnutls_error_is_fatal((int)r) ? -ECONNRESET : -EAGAIN;
 }
 
+/* Who does not read his answers is not heard: there would be more of them without end. */
 static void watch(struct road *k, int op)
 {
-	struct epoll_event e = { .events = EPOLLIN | EPOLLRDHUP | (k->stuck_us ? EPOLLOUT : 0),
+	struct epoll_event e = { .events = k->stuck_us ? EPOLLOUT : EPOLLIN | EPOLLRDHUP,
 				 .data.ptr = k };
 
 	if (epoll_ctl(k->asked->server->roads_epoll, op, k->asked->connection->fd, &e) < 0)

@@ -332,6 +332,40 @@ static void test_slow_reader(void **state)
 	assert_int_equal(roads(), 1);
 }
 
+static int64_t requests(void)
+{
+	struct http_stats stats;
+
+	http_server_stats(bed.server, &stats);
+	return stats.requests;
+}
+
+/* Who asks on and does not read is not heard before he has read: his answers would fill the memory.
+ * Nothing that he said is lost. */
+static void test_deaf_asker(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
+	_cleanup_(mo_closep) int fd = road();
+	int64_t before;
+	struct frame f;
+
+	ask_much(fd);
+	for (int i = 0; i < 20; i++)
+		sd_event_run(bed.loop, 1000);
+	before = requests();
+	for (uint32_t i = 2; i < 8; i++)
+		send_frame(fd, i, FRAME_ANSWER, "{}");
+	for (int i = 0; i < 100; i++)
+		sd_event_run(bed.loop, 1000);
+	assert_int_equal(requests(), before);
+	for (uint32_t i = 1; i < 8; i++) {
+		f = await(fd, &got);
+		assert_int_equal(f.id, i);
+		drop(&got, f);
+	}
+	assert_int_equal(requests(), before + 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +381,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_large_answer, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_slow_reader, bed_setup_impatient,
 						bed_teardown),
+		cmocka_unit_test_setup_teardown(test_deaf_asker, bed_setup, bed_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "daemon/core/state/state.h"
+#include "daemon/auth.h"
 #include "daemon/begin.h"
+#include "daemon/core/state/state.h"
 #include "daemon/journal.h"
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
@@ -287,6 +288,33 @@ static void test_refused(void **state)
 	assert_true(seam_syncs() > 0);
 }
 
+/* Whether moed accepts what the file of the bootstrap's administrator holds; that is kept. */
+static bool file_is_good(char **ret)
+{
+	struct http_caller caller;
+
+	free(*ret);
+	*ret = mo_strdup(seam_text(DIR "/tokens/admin.token"));
+	(*ret)[strcspn(*ret, "\n")] = '\0';
+	return auth_secret(&m, *ret, false, &caller) && caller.role == ROLE_ADMIN;
+}
+
+/* The bootstrap's tokens are made anew while others read them: never one that is not stored. */
+static void test_tokens_made_anew(void **state)
+{
+	_cleanup_(mo_freep) char *first = NULL, *later = NULL;
+
+	assert_true(file_is_good(&first));
+	seam_time_at(seam_now() + 16 * 24 * 3600 * S);
+	auth_bootstrap_renew(&m);
+	assert_true(file_is_good(&later));
+	assert_string_equal(later, first);
+	seam_run(0);
+	auth_bootstrap_renew(&m);
+	assert_true(file_is_good(&later));
+	assert_string_not_equal(later, first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_store_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tokens_made_anew, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
