@@ -17,6 +17,7 @@ struct node_token {
 	/* before: the own one before this: a controller that was restored from a backup may know
 	 * that one alone */
 	char *own, *given, *before;
+	bool unsynced; /* what is in state_dir may be gone when power is lost */
 	char *spoken;
 	char **refused;
 	size_t n_refused;                  /* those that the controller does not know */
@@ -72,14 +73,25 @@ static void load(const char *what, const char *path, char **token, char **logged
 	*token = got;
 }
 
-void node_token_load(struct node_token *t)
+/* One that was not kept may be there by name: spoken with, it would end the one before, and a
+ * loss of power could still take it. So it is synced before it is read; until that works, those
+ * that were read before stay. */
+static void load_own(struct node_token *t)
 {
+	if (t->unsynced && mo_sync_dir(t->config->state_dir) < 0)
+		return;
+	t->unsynced = false;
 	load("this node's token", mo_access(t->path, F_OK) == 0 ? t->path : NULL, &t->own,
 	     &t->own_trouble);
 	free(t->before);
 	t->before = NULL;
 	if (mo_access(t->path_before, F_OK) == 0)
 		(void)mo_token_read(t->path_before, &t->before, NULL);
+}
+
+void node_token_load(struct node_token *t)
+{
+	load_own(t);
 	load("token_file",
 	     t->config->token_file && *t->config->token_file ? t->config->token_file : NULL,
 	     &t->given, &t->given_trouble);
@@ -151,6 +163,7 @@ int node_token_keep(struct node_token *t, const char *token)
 	int r = t->own ? write_token(t->path_before, t->own) : 0;
 	if (r == 0)
 		r = write_token(t->path, token);
+	t->unsynced = r < 0;
 	if (r < 0)
 		return r;
 	mo_str_set(&t->before, t->own);

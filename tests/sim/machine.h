@@ -69,8 +69,9 @@ struct simnode {
 	int64_t obeyed;
 	struct promised *promised;
 	size_t n_promised;
-	int64_t mute_until, deaf_until;   /* nothing that it says passes; that it would hear */
-	char *own_token;                  /* that it kept, and nobody took away */
+	int64_t mute_until, deaf_until; /* nothing that it says passes; that it would hear */
+	/* that it spoke with, and nobody took away; that may have taken its place on disk since */
+	char *own_token, *new_token;
 	int64_t helped_at, refused_since; /* its tokens are, 0 they are not */
 	int64_t bad_since, ok_since;      /* when the controller could (not) reach it */
 	/* last time something went wrong between it and the controller */

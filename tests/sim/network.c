@@ -99,6 +99,7 @@ uint64_t controller_send(struct controller *c, const char *path, const char *tok
 	if (!seam_acts()) /* it died just now */
 		return 0;
 	struct message *m = message_new(s, sh, kind_of(s, path), token, json);
+	token_spoken(shell_node(sh), token);
 	struct answer *none = mo_alloc(sizeof(*none));
 	int64_t request = m->request;
 
@@ -142,8 +143,8 @@ static void hear(struct sim *s, const struct answer *a)
 		shell_risk(n->shell);
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
-	if (a->status == 201 && !seam_dead())
-		token_kept(n);
+	if (a->status == 201)
+		token_written(n, seam_dead());
 	bool dead = seam_dead();
 	seam_alive();
 	shell_leave();

@@ -288,6 +288,7 @@ void shell_free(struct simnode *n)
 	shell_close(n);
 	free(n->promised);
 	free(n->own_token);
+	free(n->new_token);
 }
 
 int64_t metrics_port(const struct metrics *e)

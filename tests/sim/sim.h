@@ -307,8 +307,11 @@ void token_help(struct sim *s, double chance); /* people put right what nodes ar
 void token_heard(struct sim *s, const struct answer *a);
 /* Another's own token, instead of the one of the message. */
 void token_swap(struct sim *s, struct message *m);
-void token_kept(struct simnode *n);                      /* its own one is on disk */
-void token_check_kept(struct sim *s, struct simnode *n); /* and is there still */
+/* With its own one: that is on disk from now on, and the one before is of no more use. */
+void token_spoken(struct simnode *n, const char *token);
+/* Or half: a loss of power may leave the one before. died: its agent, within it. */
+void token_written(struct simnode *n, bool died);
+void token_check_kept(struct sim *s, struct simnode *n);
 void token_check(struct sim *s);
 
 /* user.c */

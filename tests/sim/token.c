@@ -51,6 +51,7 @@ static void forget_own(struct simnode *n)
 	static const char *const names[] = { "agent.token", "agent.token.before" };
 
 	mo_str_set(&n->own_token, NULL);
+	mo_str_set(&n->new_token, NULL);
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("/%s/state/%s", n->name, names[i]);
 
@@ -148,33 +149,61 @@ void token_check(struct sim *s)
 	}
 }
 
-static const char *own(const struct simnode *n)
+/* Its first word, as tokens are; NULL: there is none. Caller frees. */
+static char *own(const struct simnode *n)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/%s/state/agent.token", n->name);
+	const char *text = seam_text(path);
 
-	return seam_text(path);
+	return text ? mo_strndup(text, strcspn(text, "\n")) : NULL;
 }
 
-void token_kept(struct simnode *n)
+/* Whose first one was half written when its agent died is not followed before the next. */
+static bool is_followed(const struct simnode *n)
 {
-	mo_str_set(&n->own_token, own(n));
+	return n->own_token || n->new_token;
+}
+
+void token_spoken(struct simnode *n, const char *token)
+{
+	_cleanup_(mo_freep) char *kept = own(n);
+
+	if (!is_followed(n) || !kept || !mo_streq(kept, token))
+		return;
+	mo_str_set(&n->own_token, kept);
+	mo_str_set(&n->new_token, NULL);
+}
+
+void token_written(struct simnode *n, bool died)
+{
+	_cleanup_(mo_freep) char *there = own(n);
+
+	if (!died || is_followed(n))
+		mo_str_set(&n->new_token, there);
 }
 
 void token_check_kept(struct sim *s, struct simnode *n)
 {
-	if (n->own_token && !mo_streq(n->own_token, own(n)))
-		sim_violation(s, "%s has lost the token that it kept", n->name);
+	_cleanup_(mo_freep) char *kept = own(n);
+
+	if (!is_followed(n))
+		return;
+	if (n->own_token && !mo_streq(n->own_token, kept) &&
+	    !(n->new_token && mo_streq(n->new_token, kept)))
+		sim_violation(s, "%s has lost the token that it spoke with", n->name);
+	mo_str_set(&n->own_token, kept);
+	mo_str_set(&n->new_token, NULL);
 }
 
 void token_swap(struct sim *s, struct message *m)
 {
 	const struct simnode *other = &s->nodes[(m->node + 1) % NODES];
 
-	if (!other->own_token || !sim_fault(s, F_TOKEN_FOREIGN, 0.001))
+	if (!is_followed(other) || !sim_fault(s, F_TOKEN_FOREIGN, 0.001))
 		return;
 	m->foreign = true;
 	free(m->token);
-	m->token = mo_strndup(other->own_token, strcspn(other->own_token, "\n"));
+	m->token = mo_strdup(other->new_token ? other->new_token : other->own_token);
 }
 
 void token_heard(struct sim *s, const struct answer *a)
