@@ -144,7 +144,7 @@ static void hear(struct sim *s, const struct answer *a)
 	call.fn(call.arg, a->status, a->text ? a->text : "", a->n,
 		a->status ? NULL : "the connection was lost");
 	if (a->status == 201)
-		token_written(n);
+		token_written(n, seam_dead());
 	bool dead = seam_dead();
 	seam_alive();
 	shell_leave();

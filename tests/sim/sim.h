@@ -309,7 +309,8 @@ void token_heard(struct sim *s, const struct answer *a);
 void token_swap(struct sim *s, struct message *m);
 /* With its own one: that is on disk from now on, and the one before is of no more use. */
 void token_spoken(struct simnode *n, const char *token);
-void token_written(struct simnode *n); /* or half: a loss of power may leave the one before */
+/* Or half: a loss of power may leave the one before. died: its agent, within it. */
+void token_written(struct simnode *n, bool died);
 void token_check_kept(struct sim *s, struct simnode *n);
 void token_check(struct sim *s);
 

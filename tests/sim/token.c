@@ -158,32 +158,40 @@ static char *own(const struct simnode *n)
 	return text ? mo_strndup(text, strcspn(text, "\n")) : NULL;
 }
 
+/* Whose first one was half written when its agent died is not followed before the next. */
+static bool is_followed(const struct simnode *n)
+{
+	return n->own_token || n->new_token;
+}
+
 void token_spoken(struct simnode *n, const char *token)
 {
 	_cleanup_(mo_freep) char *kept = own(n);
 
-	if (!kept || !mo_streq(kept, token))
+	if (!is_followed(n) || !kept || !mo_streq(kept, token))
 		return;
 	mo_str_set(&n->own_token, kept);
 	mo_str_set(&n->new_token, NULL);
 }
 
-void token_written(struct simnode *n)
+void token_written(struct simnode *n, bool died)
 {
 	_cleanup_(mo_freep) char *there = own(n);
 
-	mo_str_set(&n->new_token, there);
+	if (!died || is_followed(n))
+		mo_str_set(&n->new_token, there);
 }
 
 void token_check_kept(struct sim *s, struct simnode *n)
 {
 	_cleanup_(mo_freep) char *kept = own(n);
 
+	if (!is_followed(n))
+		return;
 	if (n->own_token && !mo_streq(n->own_token, kept) &&
 	    !(n->new_token && mo_streq(n->new_token, kept)))
 		sim_violation(s, "%s has lost the token that it spoke with", n->name);
-	if (n->own_token)
-		mo_str_set(&n->own_token, kept);
+	mo_str_set(&n->own_token, kept);
 	mo_str_set(&n->new_token, NULL);
 }
 
@@ -191,11 +199,11 @@ void token_swap(struct sim *s, struct message *m)
 {
 	const struct simnode *other = &s->nodes[(m->node + 1) % NODES];
 
-	if (!other->own_token || !sim_fault(s, F_TOKEN_FOREIGN, 0.001))
+	if (!is_followed(other) || !sim_fault(s, F_TOKEN_FOREIGN, 0.001))
 		return;
 	m->foreign = true;
 	free(m->token);
-	m->token = mo_strdup(other->own_token);
+	m->token = mo_strdup(other->new_token ? other->new_token : other->own_token);
 }
 
 void token_heard(struct sim *s, const struct answer *a)
