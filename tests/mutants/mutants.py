@@ -1520,7 +1520,7 @@ MUTANTS = [
     ),
     (
         "broken node used",
-        "wanted",
+        "takes",
         "&& health_allows(n, r, slots->nodes[node]->well);",
         ";",
         [unit("dcore", "test_preflight"), SIM],
@@ -1877,7 +1877,7 @@ MUTANTS = [
     ),
     (
         "a node that runs no image is room for one",
-        "wanted",
+        "takes",
         "node_runs_image(n, r) &&",
         "",
         [unit("dcore", "test_images")],
