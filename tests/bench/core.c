@@ -65,7 +65,7 @@ static void hello(struct fleet *f, size_t node, int instance)
 	mo_desc_done(&core_input_desc, &in);
 }
 
-static void beat(struct fleet *f, size_t node, int instance)
+static void beat_of(struct fleet *f, size_t node, int instance, bool leaving)
 {
 	struct core_input in;
 
@@ -78,8 +78,14 @@ static void beat(struct fleet *f, size_t node, int instance)
 	s->instance = mo_printf("i-%zu-%d", node, instance);
 	s->epoch = core_state(f->core)->epoch;
 	s->beat = ++f->beat;
+	s->leaving = leaving;
 	decide(f, &in);
 	mo_desc_done(&core_input_desc, &in);
+}
+
+static void beat(struct fleet *f, size_t node, int instance)
+{
+	beat_of(f, node, instance, false);
 }
 
 static void submit(struct fleet *f, int64_t gpus)
@@ -148,6 +154,12 @@ static void on_crowd(struct fleet *f, size_t i)
 	f->crowd = false;
 	core_settle(f->core, f->now, &out);
 	core_out_done(&out);
+}
+
+/* Its machine goes down, or does not after all: what there is for jobs is another. */
+static void on_leaving(struct fleet *f, size_t i)
+{
+	beat_of(f, f->n - 1, 0, i % 2 == 0);
 }
 
 static void on_small(struct fleet *f, size_t i)
@@ -247,6 +259,7 @@ int main(int argc, char **argv)
 	measure(&f, "submit behind 200", on_large);
 	measure(&f, "again, 301 jobs wait", on_again);
 	measure(&f, "50 again, 301 jobs wait", on_crowd);
+	measure(&f, "a node goes or stays, 301 jobs wait", on_leaving);
 	measure(&f, "beat, 301 jobs wait", on_beat);
 	measure(&f, "cluster view, 402 jobs", on_view);
 	core_free(f.core);

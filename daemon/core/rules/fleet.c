@@ -131,7 +131,18 @@ static void welcome(struct turn *t, const struct agent_hello *h)
 	}
 }
 
-static void registered(struct turn *t, const struct agent_hello *h)
+/* A record of it would change nothing: the answer to the same words was lost. */
+static bool known_so(const struct node *n, const struct agent_hello *h)
+{
+	return n && n->agent.reconciled && !n->unseen && mo_streq(n->boot.id, h->boot_id) &&
+	       mo_streq(n->agent.instance, h->instance) && mo_streq(n->agent.version, h->version) &&
+	       mo_streq(n->agent.address, h->address) && n->agent.protocol == h->protocol &&
+	       n->agent.tells_health == h->health && n->agent.min_uid == h->min_uid &&
+	       n->agent.metrics_port == h->metrics_port &&
+	       mo_desc_equal(&nodeinfo_desc, &n->info, &h->info);
+}
+
+static void store(struct turn *t, const struct agent_hello *h)
 {
 	bool is_new = !node_find(&t->core->state, h->node);
 	struct record r;
@@ -149,6 +160,12 @@ static void registered(struct turn *t, const struct agent_hello *h)
 			   "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_more(t);
+}
+
+static void registered(struct turn *t, const struct agent_hello *h)
+{
+	if (!known_so(node_find(&t->core->state, h->node), h))
+		store(t, h);
 	fleet_heard(t, h->node);
 	core_live(t->core, h->node)->clock = (struct node_clock){ 0 };
 	proof_node(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");

@@ -29,14 +29,32 @@ static bool right_model(const struct recipe *r, const struct node *n, int64_t in
 	return false;
 }
 
-static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r,
-		   size_t node)
+/* GPUs of the node that are of the model which is asked for. */
+static size_t of_model(const struct recipe *r, const struct node *n)
+{
+	size_t k = 0;
+
+	if (!r->gpu)
+		return n->info.n_gpus;
+	for (size_t i = 0; i < n->info.n_gpus; i++)
+		k += mo_streq(r->gpu, n->info.gpus[i].model);
+	return k;
+}
+
+/* Of a node that the recipe does not exclude. */
+static bool takes(const struct state *s, const struct slots *slots, const struct recipe *r,
+		  size_t node)
 {
 	const struct node *n = s->nodes[node];
 
 	return slots->nodes[node]->usable && (!slots->one_stack || node_same(n) == slots->stack) &&
-	       !excluded(r, n) && node_runs_image(n, r) &&
-	       health_allows(n, r, slots->nodes[node]->well);
+	       node_runs_image(n, r) && health_allows(n, r, slots->nodes[node]->well);
+}
+
+static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r,
+		   size_t node)
+{
+	return takes(s, slots, r, node) && !excluded(r, s->nodes[node]);
 }
 
 /* It is kept for another job. */
@@ -47,14 +65,13 @@ static bool kept(const struct slots *slots, size_t node)
 	return of != MO_NONE && of != slots->job;
 }
 
-size_t place_room_on(const struct state *s, const struct slots *slots, const struct recipe *r,
-		     size_t node)
+/* Free ones of a node that does for it. */
+static size_t room_now(const struct state *s, const struct slots *slots, const struct recipe *r,
+		       size_t node)
 {
 	const struct node_slots *is = slots->nodes[node];
 	size_t n = 0;
 
-	if (is->n_free == 0 || kept(slots, node) || !wanted(s, slots, r, node))
-		return 0;
 	if (!r->gpu)
 		return is->n_free;
 	for (size_t k = 0; k < is->n_free; k++)
@@ -62,19 +79,19 @@ size_t place_room_on(const struct state *s, const struct slots *slots, const str
 	return n;
 }
 
+size_t place_room_on(const struct state *s, const struct slots *slots, const struct recipe *r,
+		     size_t node)
+{
+	if (slots->nodes[node]->n_free == 0 || kept(slots, node) || !wanted(s, slots, r, node))
+		return 0;
+	return room_now(s, slots, r, node);
+}
+
 /* Slots of the node that would do if nobody used them. */
 static size_t room_when_idle(const struct state *s, const struct slots *slots,
 			     const struct recipe *r, size_t node)
 {
-	size_t n = 0;
-
-	if (!wanted(s, slots, r, node))
-		return 0;
-	if (!r->gpu)
-		return s->nodes[node]->info.n_gpus;
-	for (size_t k = 0; k < s->nodes[node]->info.n_gpus; k++)
-		n += right_model(r, s->nodes[node], s->nodes[node]->info.gpus[k].index);
-	return n;
+	return wanted(s, slots, r, node) ? of_model(r, s->nodes[node]) : 0;
 }
 
 struct group {
@@ -181,10 +198,8 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 
 	*ret_largest = 0;
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		int64_t n = 0;
+		int64_t n = excluded(r, s->nodes[i]) ? 0 : (int64_t)of_model(r, s->nodes[i]);
 
-		for (size_t k = 0; !excluded(r, s->nodes[i]) && k < s->nodes[i]->info.n_gpus; k++)
-			n += right_model(r, s->nodes[i], s->nodes[i]->info.gpus[k].index);
 		all += n;
 		*ret_largest = MO_MAX(*ret_largest, n);
 	}
@@ -202,27 +217,41 @@ static int64_t room_without_image(const struct state *s, const struct slots *slo
 	return place_room(s, slots, &any, true);
 }
 
-/* What the job would have of the nodes that are kept for others. */
-static int64_t room_kept(const struct state *s, const struct slots *slots, const struct recipe *r)
+/* What there is for the recipe, in one walk over all nodes: total, usable, free, spares. */
+static void count_room(const struct state *s, const struct slots *slots, const struct recipe *r,
+		       struct waiting *io)
 {
-	size_t n = 0;
+	size_t total = 0, usable = 0, free_now = 0, spares = 0;
 
-	for (size_t i = 0; i < s->n_nodes; i++)
-		n += kept(slots, i) ? room_when_idle(s, slots, r, i) : 0;
-	return n ? (int64_t)n : MO_NONE;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		size_t n = excluded(r, s->nodes[i]) ? 0 : of_model(r, s->nodes[i]);
+
+		total += n;
+		if (n == 0 || !takes(s, slots, r, i))
+			continue;
+		usable += n;
+		if (kept(slots, i))
+			spares += n;
+		else
+			free_now += room_now(s, slots, r, i);
+	}
+	io->total = (int64_t)total;
+	io->usable = (int64_t)usable;
+	io->free = (int64_t)free_now;
+	io->spares = spares ? (int64_t)spares : MO_NONE;
 }
 
 static struct waiting no_room(const struct state *s, const struct slots *slots,
 			      const struct recipe *r)
 {
 	struct waiting w = waiting_make(WAITING_CAPACITY);
-	int64_t largest;
 
 	w.needs = r->gpus;
-	w.total = place_suited(s, r, &largest);
-	w.usable = place_room(s, slots, r, true);
-	w.free = place_room(s, slots, r, false);
-	w.spares = room_kept(s, slots, r);
+	count_room(s, slots, r, &w);
+	if (health_wants_same_stack(r)) { /* of the largest groups */
+		w.usable = place_room(s, slots, r, true);
+		w.free = place_room(s, slots, r, false);
+	}
 	w.nodes = (int64_t)s->n_nodes;
 	if (w.total < r->gpus)
 		w.code = WAITING_TOO_LARGE;

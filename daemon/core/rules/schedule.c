@@ -1,6 +1,8 @@
 /* The queue: recovering jobs first, then by priority, then by id. The first job that waits for
  * busy GPUs keeps all behind it waiting (large jobs do not starve); a job that could not run
  * even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up.
+ * After a start nobody is placed before the nodes that were up are heard or suspect: the first of
+ * them to come back are not the best ones, and not enough for the first of the queue.
  * Jobs that run and lack spares look for them where they would stand themselves (spares.h).
  * Before an attempt the job's checkpoint.dir is scanned from the first node it will get. Called
  * by act() when anything that matters here changed. */
@@ -267,6 +269,11 @@ static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 		turn_deadline(t, until);
 	if (ret->text)
 		return true;
+	if (c->tally.awaited > 0) {
+		*ret = waiting_make(WAITING_UNHEARD);
+		ret->nodes = c->tally.awaited;
+		return true;
+	}
 	if (c->blocked) {
 		*ret = waiting_make(WAITING_BEHIND);
 		ret->job = c->blocked_id;
@@ -319,7 +326,8 @@ static bool judge_all(struct turn *t, const struct candidate *queue, size_t n)
 		if (!queue[i].runs)
 			emitted |= judge_waiting(t, &queue[i]);
 		recovers |= queue[i].recovering && j->run.n_places == 0;
-		if (!t->core->blocked && !recovers && spares_lacked(&t->core->state, j))
+		if (!t->core->blocked && !recovers && t->core->tally.awaited == 0 &&
+		    spares_lacked(&t->core->state, j))
 			emitted |= spares_fill(t, j->id, &t->core->slots);
 	}
 	return emitted;

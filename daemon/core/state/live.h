@@ -86,7 +86,7 @@ struct live {
 	 * of now, it stands in core.stale */
 	struct node_slots slots;
 	struct {
-		int64_t gpus, free, nodes;
+		int64_t gpus, free, awaited, nodes;
 		int state;
 	} counted;
 	bool stale;

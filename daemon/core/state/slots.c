@@ -27,6 +27,11 @@ const char *node_unfit(const struct state *s, const struct node *n)
 	return NULL;
 }
 
+bool node_awaited(const struct node *n)
+{
+	return n->state == NODE_UP && !n->agent.reconciled && !n->drain.asked && !n->boot.leaving;
+}
+
 const char *step_uncertain(const struct state *s, const struct step *st)
 {
 	const struct node *n = node_find(s, st->node);
@@ -211,6 +216,7 @@ void tally_count(const struct state *s, struct tally *ret)
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		ret->gpus += (int64_t)s->nodes[i]->info.n_gpus;
 		ret->free += node_slots_open(slots.nodes[i]);
+		ret->awaited += node_awaited(s->nodes[i]);
 		ret->nodes[node_shown_state(s->nodes[i])]++;
 	}
 	slots_done(&slots);

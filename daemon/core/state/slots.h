@@ -26,14 +26,17 @@ struct slots {
 	bool one_stack;
 	uint64_t stack;
 };
-/* The cluster in figures. free: what a job could have now. */
+/* The cluster in figures. free: what a job could have now; awaited: nodes (node_awaited()). */
 struct tally {
-	int64_t gpus, free, nodes[_NODE_STATE_N], jobs[_JOB_STATE_N];
+	int64_t gpus, free, awaited, nodes[_NODE_STATE_N], jobs[_JOB_STATE_N];
 	size_t n_stale; /* nodes that changed since; 0 after each turn */
 };
 
 /* Why it gets no work as a node; NULL = fit. */
 const char *node_unfit(const struct state *s, const struct node *n);
+/* It was up when the controller before ended, would take work, and was not heard since: soon it is,
+ * or it is suspect. */
+bool node_awaited(const struct node *n);
 /* Why this step keeps its node from new work; NULL = it does not. */
 const char *step_uncertain(const struct state *s, const struct step *st);
 /* Of a node whose jobs with steps there are given, in place of what *io was of it; but `lemon`,

@@ -9,6 +9,7 @@ const char *const waiting_code_names[_WAITING_N] = {
 	[WAITING_GRACE] = "grace",
 	[WAITING_PAUSE] = "pause",
 	[WAITING_RESTORED] = "restored",
+	[WAITING_UNHEARD] = "nodes-unheard",
 	[WAITING_BEHIND] = "behind",
 	[WAITING_DIRECTORY] = "checkpoint-in-use",
 	[WAITING_TOO_LARGE] = "too-large",
@@ -37,6 +38,10 @@ const struct waiting_kind waiting_kinds[] = {
 			       "it starts when each node of the backup was heard, or is fenced "
 			       "('moectl fence NODE --confirmed'), and no step runs that is not "
 			       "known ('moectl doctor', 'moectl resolve')" },
+	[WAITING_UNHEARD] = { "the controller has just started: 3 nodes that were up are not heard "
+			      "yet",
+			      "it starts when they are heard; one that is silent for as long as "
+			      "makes it suspect is not waited for" },
 	[WAITING_BEHIND] = { "behind j-2, which needs 64 GPUs, 16 are free",
 			     "it starts when the job ahead has its GPUs, or is gone; one with a "
 			     "higher priority goes first" },
@@ -251,6 +256,11 @@ char *waiting_text(const struct waiting *w)
 		return mo_printf("not before %s (recovery.grace)", mo_time_format(w->until, time));
 	case WAITING_PAUSE:
 		return mo_printf("next attempt in %lld s", (long long)MO_MAX(w->left, 0));
+	case WAITING_UNHEARD:
+		return mo_printf("the controller has just started: %lld node%s that %s up %s not "
+				 "heard yet",
+				 (long long)w->nodes, plural(w->nodes),
+				 w->nodes == 1 ? "was" : "were", are(w->nodes));
 	case WAITING_BEHIND:
 		return mo_printf("behind j-%lld, which needs %lld GPU%s, %lld %s free",
 				 (long long)w->job, (long long)w->needs, plural(w->needs),
@@ -279,7 +289,8 @@ char *waiting_recorded(const struct waiting *w)
 {
 	switch (w->code) {
 	case WAITING_GRACE:
-	case WAITING_PAUSE: return NULL;
+	case WAITING_PAUSE:
+	case WAITING_UNHEARD: return NULL;
 	case WAITING_BEHIND: return mo_strdup("waits behind a job ahead of it in the queue");
 	case WAITING_CAPACITY:
 		return mo_printf("waits for %lld free GPU%s", (long long)w->needs,

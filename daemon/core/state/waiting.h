@@ -14,6 +14,7 @@ enum waiting_code {
 	WAITING_GRACE,     /* until */
 	WAITING_PAUSE,     /* until, left: after failures in a row */
 	WAITING_RESTORED,  /* text */
+	WAITING_UNHEARD,   /* nodes: that were up when the controller before ended */
 	WAITING_BEHIND,    /* job, and what that one needs and is free for it */
 	WAITING_DIRECTORY, /* job: has the checkpoint.dir */
 	WAITING_TOO_LARGE, /* needs, total: of the whole cluster; gpu, among, excludes */

@@ -233,6 +233,8 @@ static char *tally_wrong(const struct tally *has, const struct tally *is)
 		return total_wrong("GPUs", has->gpus, is->gpus);
 	if (has->free != is->free)
 		return total_wrong("free GPUs", has->free, is->free);
+	if (has->awaited != is->awaited)
+		return total_wrong("nodes that are awaited", has->awaited, is->awaited);
 	for (int i = 0; i < _NODE_STATE_N; i++)
 		if (has->nodes[i] != is->nodes[i])
 			return mo_printf("%lld nodes are counted that are %s, and there are %lld",

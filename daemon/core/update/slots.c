@@ -60,6 +60,7 @@ static void tally_node(struct core *c, const struct live *l, int sign)
 {
 	c->tally.gpus += sign * l->counted.gpus;
 	c->tally.free += sign * l->counted.free;
+	c->tally.awaited += sign * l->counted.awaited;
 	c->tally.nodes[l->counted.state] += sign * l->counted.nodes;
 }
 
@@ -71,6 +72,7 @@ static void refresh(struct core *c, struct live *l)
 	tally_node(c, l, -1);
 	l->counted.gpus = (int64_t)n->info.n_gpus;
 	l->counted.free = node_slots_open(&l->slots);
+	l->counted.awaited = node_awaited(n);
 	l->counted.state = node_shown_state(n);
 	l->counted.nodes = 1;
 	tally_node(c, l, 1);

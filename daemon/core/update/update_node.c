@@ -87,6 +87,15 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 	l->n_checks = 0;
 }
 
+/* What decides of places is another than before. A new agent of the same boot alone changes nothing
+ * there: after an upgrade each node has one. */
+static bool places_change(const struct node *n, const struct agent_hello *h)
+{
+	return !n->agent.reconciled || n->unseen || !mo_streq(n->boot.id, h->boot_id) ||
+	       n->agent.tells_health != h->health ||
+	       !mo_desc_equal(&nodeinfo_desc, &n->info, &h->info);
+}
+
 int update_node(struct core *c, const struct record *r)
 {
 	const struct agent_hello *h = &r->hello->said;
@@ -102,6 +111,7 @@ int update_node(struct core *c, const struct record *r)
 		n->findings.learn_until = r->hello->learn_until;
 		n->state = NODE_UP;
 	}
+	c->queue_dirty |= places_change(n, h);
 	remember(&n->boot.past, &n->boot.n_past, n->boot.id, h->boot_id);
 	remember(&n->agent.past, &n->agent.n_past, n->agent.instance, h->instance);
 	l = core_live(c, h->node);
@@ -129,7 +139,6 @@ int update_node(struct core *c, const struct record *r)
 	l->heard_at = r->time;
 	n->agent.reconciled = true;
 	n->unseen = false;
-	c->queue_dirty = true;
 	return 0;
 }
 

@@ -123,6 +123,23 @@ static void why_room(const struct state *s, const struct job *j, const struct wa
 	}
 }
 
+#define UNHEARD_SHOWN 10
+
+static void why_unheard(const struct state *s, int64_t n_nodes, struct why_reason *r)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes && n < UNHEARD_SHOWN; i++) {
+		if (!node_awaited(s->nodes[i]))
+			continue;
+		why_evidence(r, "node %s: its agent says hello by itself, or it is suspect soon",
+			     s->nodes[i]->name);
+		n++;
+	}
+	if (n_nodes > n)
+		why_evidence(r, "and %lld more", (long long)(n_nodes - n));
+}
+
 static void why_checks(const struct job *j, struct why_reason *r)
 {
 	why_evidence(r, "they take %lld s at most; nodes that are found broken are not used again",
@@ -151,6 +168,7 @@ void why_waiting(const struct state *s, const struct job *j, const struct waitin
 	struct why_reason *r = why_reason(ret, waiting_code_names[w->code], "%s", text);
 
 	switch (w->code) {
+	case WAITING_UNHEARD: why_unheard(s, w->nodes, r); break;
 	case WAITING_BEHIND: why_ahead(s, w->job, now, r); break;
 	case WAITING_DIRECTORY: why_held(s, j, w->job, r); break;
 	case WAITING_TOO_LARGE:

@@ -69,6 +69,11 @@ static void tally_free(struct core *c)
 	c->tally.free++;
 }
 
+static void tally_awaited(struct core *c)
+{
+	c->tally.awaited++;
+}
+
 static void tally_nodes(struct core *c)
 {
 	c->tally.nodes[NODE_DOWN]++;
@@ -412,6 +417,7 @@ static const struct {
 	  true },
 	{ slots_usable, "and kept are 0 free slots (usable 0, well 1, no spare)", true },
 	{ tally_free, "1 free GPUs are counted, and there are 0", true },
+	{ tally_awaited, "1 nodes that are awaited are counted, and there are 0", true },
 	{ tally_nodes, "1 nodes are counted that are down, and there are 0", true },
 	{ tally_jobs, "1 jobs are counted that are running, and there are 2", true },
 };

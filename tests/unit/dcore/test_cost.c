@@ -134,6 +134,34 @@ static void queue_is_judged_once_for_a_turn(void **state)
 	assert_int_equal(passes_of_drains(MANY), 1);
 }
 
+/* Of the agents of all of them that begin anew, as after an upgrade, while a job waits. */
+static int64_t passes_of_new_agents(size_t n)
+{
+	struct world w;
+	int64_t before;
+
+	world_init(&w, n, 1);
+	world_submit_gpus(&w, (int64_t)n + 1);
+	world_run(&w, S);
+	before = w.core->passes;
+	for (size_t i = 0; i < n; i++) {
+		snprintf(w.toys[i].instance, sizeof(w.toys[i].instance), "again-%zu", i);
+		w.toys[i].beat = 0;
+		world_hello(&w, i);
+		world_beat(&w, i);
+		assert_string_equal(world_node(&w, i)->agent.instance, w.toys[i].instance);
+	}
+	before = w.core->passes - before;
+	world_done(&w);
+	return before;
+}
+
+static void a_new_agent_alone_has_no_queue_judged(void **state)
+{
+	assert_int_equal(passes_of_new_agents(FEW), 0);
+	assert_int_equal(passes_of_new_agents(MANY), 0);
+}
+
 /* Whoever may read can ask for them as often as he likes: they are there. */
 static void figures_of_the_cluster_look_at_nobody(void **state)
 {
@@ -162,6 +190,7 @@ int main(void)
 		cmocka_unit_test(silence_looks_at_who_is_silent),
 		cmocka_unit_test(submits_behind_others_look_at_themselves),
 		cmocka_unit_test(queue_is_judged_once_for_a_turn),
+		cmocka_unit_test(a_new_agent_alone_has_no_queue_judged),
 		cmocka_unit_test(figures_of_the_cluster_look_at_nobody),
 	};
 

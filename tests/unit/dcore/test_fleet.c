@@ -35,6 +35,45 @@ static void silence_makes_suspect_then_down(void **state)
 	world_done(&w);
 }
 
+/* Its answer was lost, and it was said again. */
+static void a_hello_that_says_nothing_new_is_no_record(void **state)
+{
+	struct world w;
+
+	world_init(&w, 2, 1);
+	assert_true(w.out.n_records > 0);
+	world_hello(&w, 1);
+	assert_int_equal(w.out.n_records, 0);
+	assert_int_equal(w.out.effects[0].type, FX_WELCOME);
+	w.toys[1].gpus = 2;
+	world_hello(&w, 1);
+	assert_int_equal(w.out.records[0].type, REC_NODE);
+	assert_int_equal(world_node(&w, 1)->info.n_gpus, 2);
+	world_crash(&w);
+	world_hello(&w, 1); /* to this controller it is new */
+	assert_true(world_node(&w, 1)->agent.reconciled);
+	world_done(&w);
+}
+
+/* In the same boot, which alone is no reason to look at the queue. */
+static void a_new_agent_that_has_more_gpus_is_given_work(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 1);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->run.n_places, 0);
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "again");
+	w.toys[0].beat = 0;
+	w.toys[0].gpus = 2;
+	world_hello(&w, 0);
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->run.n_places, 1);
+	world_done(&w);
+}
+
 static void a_late_controller_blames_nobody(void **state)
 {
 	struct world w;
@@ -654,6 +693,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence_makes_suspect_then_down),
+		cmocka_unit_test(a_hello_that_says_nothing_new_is_no_record),
+		cmocka_unit_test(a_new_agent_that_has_more_gpus_is_given_work),
 		cmocka_unit_test(a_late_controller_blames_nobody),
 		cmocka_unit_test(after_a_long_standstill_all_have_a_full_period),
 		cmocka_unit_test(a_stuttering_controller_still_sees_silence),

@@ -148,8 +148,8 @@ static void the_order_of_unknown_steps_says_nothing(void **state)
 	world_done(&w);
 }
 
-/* An agent that is welcomed, and never beats, says hello as often as it can: each would be stored,
- * with all that its node consists of. */
+/* An agent that is welcomed, and never beats, says hello as often as it can, each time something
+ * else: each would be stored, with all that its node consists of. */
 static void hellos_before_any_beat_are_limited(void **state)
 {
 	struct world w;
@@ -167,6 +167,7 @@ static void hellos_before_any_beat_are_limited(void **state)
 					     .sync = &(struct in_sync){ .message = &s } });
 	mo_desc_done(&agent_sync_desc, &s);
 	for (int i = 0; i < 300; i++) {
+		w.toys[0].gpus = 2 - i % 2;
 		world_hello(&w, 0);
 		stored += w.out.n_records;
 	}

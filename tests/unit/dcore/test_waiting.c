@@ -240,6 +240,71 @@ static void what_was_found_there(void **state)
 	world_waits(&o->w, o->id, WAITING_CHECKPOINT, said, said);
 }
 
+/* The controller began anew: a job of 2 GPUs waits, and no node was heard yet. */
+static int64_t begun_anew(struct world *w, size_t n_nodes)
+{
+	int64_t id;
+
+	world_init(w, n_nodes, 2);
+	world_run(w, S);
+	world_crash(w);
+	id = submit(w, 2, 50);
+	assert_int_equal(world_job(w, id)->run.n_places, 0);
+	return id;
+}
+
+static void the_first_nodes_to_come_back_get_nothing_before_the_others(void **state)
+{
+	struct world w;
+	int64_t id = begun_anew(&w, 3);
+
+	world_waits(&w, id, WAITING_UNHEARD, NULL,
+		    "the controller has just started: 3 nodes that were up are not heard yet");
+	assert_null(world_job(&w, id)->reason); /* every start would store one for each job */
+	world_hello(&w, 2);
+	world_hello(&w, 1);
+	world_waits(&w, id, WAITING_UNHEARD, NULL,
+		    "the controller has just started: 1 node that was up is not heard yet");
+	world_why_has(&w, id, "node n0: its agent says hello by itself, or it is suspect soon");
+	world_hello(&w, 0);
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
+	world_done(&w);
+}
+
+static void a_node_that_stays_away_is_waited_for_until_it_is_suspect(void **state)
+{
+	struct world w;
+	int64_t id = begun_anew(&w, 2), began = w.now;
+
+	w.toys[0].deaf = true;
+	while (w.now < began + core_config_default.suspect_us - S / 10) {
+		assert_int_equal(world_job(&w, id)->run.n_places, 0);
+		world_run(&w, S / 10);
+	}
+	world_run(&w, S / 2);
+	assert_int_equal(world_node(&w, 0)->state, NODE_SUSPECT);
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n1");
+	world_done(&w);
+}
+
+static void nodes_that_would_take_no_work_are_not_waited_for(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 3, 2);
+	w.toys[2].deaf = true;
+	world_run(&w, 20 * S);
+	world_node_verb(&w, IN_DRAIN, 1, "idle");
+	world_crash(&w);
+	id = submit(&w, 2, 50);
+	world_waits(&w, id, WAITING_UNHEARD, NULL,
+		    "the controller has just started: 1 node that was up is not heard yet");
+	world_hello(&w, 0);
+	assert_string_equal(world_job(&w, id)->run.places[0].node, "n0");
+	world_done(&w);
+}
+
 /* The rows are in the order of the codes, and each says what to do. */
 static void every_code_has_its_row(void **state)
 {
@@ -265,6 +330,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(looking_for_checkpoints, saver_setup,
 						saver_teardown),
 		cmocka_unit_test_setup_teardown(what_was_found_there, saver_setup, saver_teardown),
+		cmocka_unit_test(the_first_nodes_to_come_back_get_nothing_before_the_others),
+		cmocka_unit_test(a_node_that_stays_away_is_waited_for_until_it_is_suspect),
+		cmocka_unit_test(nodes_that_would_take_no_work_are_not_waited_for),
 		cmocka_unit_test(every_code_has_its_row),
 	};
 
