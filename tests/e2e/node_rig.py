@@ -42,6 +42,7 @@ class Node:
         finally:
             self.stop_agent(signal.SIGTERM)
             self.moed.stop()
+            self.stopped()
         left = []
         try:
             wait_until(
@@ -55,6 +56,9 @@ class Node:
             sys.stdout.write(log[-4000:])
         need(not left, "left behind: %s" % left)
         need("Sanitizer" not in log and "runtime error" not in log, log[-3000:])
+
+    def stopped(self):
+        """What a test takes down once no agent uses it."""
 
     def command(self):
         """The agent's command line and environment."""

@@ -9,9 +9,21 @@ import sys
 
 from image_rig import directory, entry, layer, save, symlink
 from lib import BUILD, PATIENCE, ROOT, Daemon, Skipped, wait_until
+from node_rig import processes
 
 TREE = [directory(d) for d in "etc usr opt tmp w proc sys dev run root".split()]
 TREE += [symlink(name, "usr/" + name) for name in ("bin", "sbin", "lib", "lib64")]
+
+
+def unmount(dir, words):
+    """Runtimes leave mounts of their own below the directory, and so does each of their commands
+    that still runs."""
+    asked = " ".join(words)
+    wait_until(lambda: not [c for _, c in processes() if asked in c], 30, "its commands end")
+    with open("/proc/self/mounts") as f:
+        there = [line.split()[1] for line in f]
+    for place in reversed([p for p in there if p.startswith(dir + "/")]):
+        subprocess.run(["umount", place], capture_output=True)
 
 
 class Runtime:
@@ -56,11 +68,7 @@ class Runtime:
         pass
 
     def down(self):
-        """Runtimes leave mounts of their own."""
-        with open("/proc/self/mounts") as f:
-            there = [line.split()[1] for line in f]
-        for place in reversed([p for p in there if p.startswith(self.dir + "/")]):
-            subprocess.run(["umount", place], capture_output=True)
+        unmount(self.dir, self.words)
 
 
 def programs(*names):

@@ -62,8 +62,10 @@ class Held(Node):
             self.moed.order("kill", job, attempt)
             self.moed.wait_note(job, attempt, "gone")
         wait_until(lambda: not self.of_steps() or exc[0], 30, "all containers are given up")
-        self.runtime.down()
         super().__exit__(*exc)
+
+    def stopped(self):
+        self.runtime.down()
 
     def of_steps(self):
         return [c for c in self.runtime.containers() if c.startswith("moe-")]

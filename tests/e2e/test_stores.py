@@ -13,6 +13,7 @@ from image_rig import directory, entry, layer, save, symlink
 from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
 from node_rig import Node, processes
 from rig import Rig
+from runtime_rig import unmount
 from test_container_jobs import TRAIN, saved
 
 suite = Suite()
@@ -41,12 +42,6 @@ if [ -e $d/$v.hangs ]; then : >$d/hanging; while :; do sleep 1; done; fi
 STEP = "%s.a1.%s.0123456789abcdef"
 
 
-def unmount(n):
-    """podman mounts its store on itself."""
-    while subprocess.run(["umount", n.dir + "/store/overlay"], capture_output=True).returncode == 0:
-        pass
-
-
 class Store(Node):
     """A node, and the data file of a runtime that has a store of its own."""
 
@@ -65,9 +60,8 @@ class Store(Node):
         with open(self.dir + "/data/runtimes/%s.yaml" % name, "w") as f:
             f.write(text)
 
-    def __exit__(self, *exc):
-        unmount(self)
-        super().__exit__(*exc)
+    def stopped(self):
+        unmount(self.dir, self.words)
 
     def ask(self, *argv):
         r = subprocess.run(self.words + list(argv), capture_output=True, text=True)
@@ -215,7 +209,7 @@ def a_recipe_names_the_store():
             equal(rig.wait_state(job, ["completed", "failed"])["state"], "failed", "state")
             need("podman has no image no/such" in rig.run("why", job).stdout, "why")
     finally:
-        unmount(n)
+        unmount(n.dir, n.words)
         shutil.rmtree(n.dir)
 
 
