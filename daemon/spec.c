@@ -26,7 +26,8 @@
 #include "lib/wire/encode.h"
 #include "lib/wire/parse.h"
 
-/* bytes that are read in the loop: 20 ms at most; more is read by a child */
+/* bytes that are read in the loop: 20 ms, 40 with 1,000 flags that are none; more is read by a
+ * child */
 #define HERE_MAX (64 << 10)
 #define RETAINED 16
 #define KEEP_US 2000000
