@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cli/value.h"
+#include "lib/base/buf.h"
 
 #define REASON_MIN 30 /* fewer letters of it tell nothing */
 
@@ -64,13 +65,23 @@ static int print_left_out(struct cli *cli)
 	return CLI_OK;
 }
 
+/* One more of the query; not what is NULL. */
+static void ask(struct mo_buf *query, const char *name, const char *value)
+{
+	_cleanup_(mo_freep) char *quoted = url_quote(value ? value : "");
+
+	if (value)
+		mo_buf_printf(query, "%c%s=%s", query->len ? '&' : '?', name, quoted);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
 	bool all = false, active = false;
-	const char *state = NULL, *user = NULL;
+	const char *state = NULL, *user = NULL, *label = NULL;
 	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all },
 				    { "state", 0, OPT_STR, &state },
-				    { "user", 0, OPT_STR, &user } };
+				    { "user", 0, OPT_STR, &user },
+				    { "label", 0, OPT_STR, &label } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
 	if (r)
@@ -78,13 +89,11 @@ static int run(struct cli *cli, int argc, char **argv)
 	active = !state && !all;
 	if (active)
 		state = JOBS_UNFINISHED;
-	_cleanup_(mo_freep) char *states = url_quote(state ? state : ""),
-				 *whose = url_quote(user ? user : "");
-	r = client_get_all(cli, NULL, &a, "/v1/jobs%s%s%s%s", state ? "?state=" : "", states,
-			   !user   ? ""
-			   : state ? "&user="
-				   : "?user=",
-			   whose);
+	_cleanup_(mo_buf_done) struct mo_buf query = { 0 };
+	ask(&query, "state", state);
+	ask(&query, "user", user);
+	ask(&query, "label", label);
+	r = client_get_all(cli, NULL, &a, "/v1/jobs%s", query.len ? query.data : "");
 	if (r)
 		return r;
 	if (cli->json)
@@ -92,22 +101,24 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (js_len(js_items(a.doc)))
 		print_jobs(cli, js_items(a.doc));
 	else
-		puts(user     ? "no such jobs"
-		     : all    ? "no jobs yet; `moectl submit RECIPE` makes the first"
-		     : active ? "no active jobs"
-			      : "no jobs in these states");
-	return active && !user ? print_left_out(cli) : CLI_OK;
+		puts(user || label ? "no such jobs"
+		     : all         ? "no jobs yet; `moectl submit RECIPE` makes the first"
+		     : active      ? "no active jobs"
+				   : "no jobs in these states");
+	return active && !user && !label ? print_left_out(cli) : CLI_OK;
 }
 
 const struct verb verb_list = {
 	"list",
 	"Look",
-	"list [--all] [--state STATE,...] [--user USER]",
+	"list [--all] [--state STATE,...] [--user USER] [--label NAME[=VALUE],...]",
 	"jobs that are not finished, or all",
 	"  --all              finished jobs too\n  --state STATE,...  only these: queued, "
 	"starting, running, recovering, stopping, paused, completed, failed, cancelled\n"
-	"  --user USER        only those of USER\n",
+	"  --user USER        only those of USER\n"
+	"  --label NAME[=VALUE],...  only those whose recipes have these labels\n",
 	run,
 	.examples = "  moectl list --state queued,running\n"
-		    "  moectl list --all --user ada\n",
+		    "  moectl list --all --user ada\n"
+		    "  moectl list --label team=vision\n",
 };

@@ -102,6 +102,18 @@ static void print_spares(struct json_object *j)
 	line("spares", b.data);
 }
 
+static void print_labels(struct json_object *labels)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < js_len(labels); i++)
+		mo_buf_printf(&b, "%s%s=%s", i ? ", " : "",
+			      text_or(js_str(js_at(labels, i), "key")),
+			      text_or(js_str(js_at(labels, i), "value")));
+	if (b.len)
+		line("labels", b.data);
+}
+
 /* Data that its attempts leave out. */
 static void print_skips(struct json_object *skips)
 {
@@ -151,6 +163,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 	if (js_str(j, "prepare.text"))
 		line("prepare", js_str(j, "prepare.text"));
 	print_spares(j);
+	print_labels(js_get(j, "labels"));
 	if (js_str(j, "image"))
 		line("image", js_str(j, "image"));
 	print_nodes(j);

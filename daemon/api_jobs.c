@@ -8,6 +8,7 @@
 #include "daemon/input.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
+#include "lib/model/labels.h"
 
 /* "queued,running" into a set of states; false after 400. */
 static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N])
@@ -41,14 +42,16 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 struct wanted {
 	int64_t after;
 	bool states[_JOB_STATE_N];
-	const char *name, *user;
+	const char *name, *user, *labels;
 };
 
 static bool is_wanted(const struct job *j, const struct wanted *w)
 {
 	return j->id > w->after && w->states[j->state] &&
 	       (!w->name || mo_streq(w->name, j->spec.recipe.name)) &&
-	       (!w->user || mo_streq(w->user, j->spec.user));
+	       (!w->user || mo_streq(w->user, j->spec.user)) &&
+	       (!w->labels ||
+		labels_match(j->spec.recipe.labels, j->spec.recipe.n_labels, w->labels));
 }
 
 /* last=1: the newest that fit into limit. */
@@ -59,13 +62,20 @@ void api_jobs_list(void *arg, struct http_request *r)
 	const char *after = http_query(r, "after");
 	_cleanup_(list_done) struct list l = { 0 };
 	struct viewer viewer;
-	struct wanted w = { .name = http_query(r, "name"), .user = http_query(r, "user") };
+	struct wanted w = { .name = http_query(r, "name"),
+			    .user = http_query(r, "user"),
+			    .labels = http_query(r, "label") };
 	int64_t matching = 0, skip, now = manager_now(m);
 	struct job_view v;
 	char key[32];
 
 	if (after && api_job_id(after, &w.after) < 0) {
 		http_problem(r, 400, "after=%.40s: must be the id of a job such as j-7", after);
+		return;
+	}
+	if (w.labels && !labels_wanted_valid(w.labels)) {
+		http_problem(r, 400, "label=%.80s: must be NAME or NAME=VALUE, several with commas",
+			     w.labels);
 		return;
 	}
 	if (!read_states(r, w.states) || !list_start(r, &l))

@@ -57,10 +57,10 @@ const struct api_route api_routes[] = {
 	  .answer = &submitted_view_desc,
 	  .other = "dry_run" },
 	{ { "GET", "/v1/jobs", ROLE_VIEWER, api_jobs_list, 0, false },
-	  "List jobs; state= (several with commas), name=, user=, limit=, after=, last=1 for the "
-	  "newest.",
+	  "List jobs; state= (several with commas), name=, user=, label= (NAME or NAME=VALUE, "
+	  "several with commas), limit=, after=, last=1 for the newest.",
 	  "jobs",
-	  "state name user limit after last",
+	  "state name user label limit after last",
 	  .answer = &job_view_desc,
 	  .list = true },
 	{ { "GET", "/v1/jobs/{id}", ROLE_VIEWER, api_jobs_get, 0, false },

@@ -49,6 +49,7 @@
 #define MO_EVENTS_OF_USER_MAX 300
 #define MO_CHECKPOINTS_MAX 1000 /* per job */
 /* files of a checkpoint directory that nothing reads, of which a scan tells */
+#define MO_LABELS_MAX 16 /* of a job */
 #define MO_UNREAD_MAX 16
 #define MO_INCIDENTS_MAX 1000 /* per job */
 #define MO_TAIL_LINES 20      /* last lines of a rank kept as evidence */

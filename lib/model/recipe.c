@@ -191,6 +191,8 @@ static const struct mo_field recipe_fields[] = {
 	MO_D(recipe, skips, MO_INT,
 	     "how many windows of data it may leave out when it goes back; null: none",
 	     .omit = true),
+	MO_D_VEC(recipe, labels, &kv_desc, "words of the user for it, by name",
+		 .max = MO_LABELS_MAX, .omit = true),
 	MO_D(recipe, priority, MO_INT, "0 to 100, higher first"),
 	MO_D(recipe, time_limit_us, MO_INT,
 	     "time after which it is stopped as planned, microseconds; null: none"),

@@ -150,6 +150,9 @@ struct recipe {
 	/* recovery.policy: class of failure = action (lib/model/failure.h) */
 	struct kv *policy;
 	size_t n_policy;
+	/* the user's own words for it, which decide nothing (lib/model/labels.h) */
+	struct kv *labels;
+	size_t n_labels;
 	int64_t priority;      /* default 50, 0..100 */
 	int64_t time_limit_us; /* MO_NONE = none */
 	/* Paths that the recipe leaves to the engine's own experiment: the command does not say

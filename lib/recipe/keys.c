@@ -11,6 +11,7 @@
 #include "lib/recipe/container_read.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/key_readers.h"
+#include "lib/recipe/labels_read.h"
 #include "lib/recipe/left_read.h"
 #include "lib/recipe/model_file.h"
 #include "lib/recipe/recovery_read.h"
@@ -282,6 +283,7 @@ static const struct key recipe_keys[] = {
 	F("recovery.loss_spike.skip", KEY_INT, skips, RANGE(0, SKIPS_MAX), DEF(MO_NONE)),
 	MAP("health"),
 	CUSTOM("health.preflight", key_read_preflight, SHAPE("string|array")),
+	CUSTOM("labels", labels_read, SHAPE("object")),
 	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),
 	F("time_limit", KEY_DURATION, time_limit_us, DEF(MO_NONE)),
 };

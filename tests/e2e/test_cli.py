@@ -303,6 +303,34 @@ def drain_undrain_fence(w):
 
 
 @suite.test
+def labels(w):
+    """Jobs are found by them, whatever their state, and shown with them."""
+    of = {"vision": {"team": "vision", "study": "lr-3"}, "text": {"team": "text"}}
+    recipe = os.path.join(w.c.dir, "labelled.yaml")
+    ids = {}
+    for name, wanted in of.items():
+        with open(recipe, "w") as f:
+            f.write(command_recipe(name, ["/bin/true"], labels=wanted))
+        ids[name] = w.c.json("submit", recipe)["id"]
+    found = lambda text: [j["id"] for j in w.c.json("list", "--all", "--label", text)["items"]]
+    equal(found("team"), [ids["vision"], ids["text"]], "of any value")
+    equal(found("team=vision"), [ids["vision"]], "of one value")
+    equal(found("study=lr-3,team=vision"), [ids["vision"]], "of both")
+    equal(found("study,team=text"), [], "one is lacking")
+    shown = w.c.json("status", ids["vision"])["labels"]
+    equal({p["key"]: p["value"] for p in shown}, of["vision"], "in the document")
+    need(
+        "labels       team=vision, study=lr-3\n" in w.c.run("status", ids["vision"]).stdout, "seen"
+    )
+    equal(w.c.run("list", "--label", "team=nobody").stdout, "no such jobs\n", "of nobody")
+    error_line(w.c.run("list", "--label", "team=", check=False), 2, "no value")
+    with open(recipe, "w") as f:
+        f.write(command_recipe("bad", ["/bin/true"], labels={"team": "a, b"}))
+    refused = w.c.run("submit", recipe, check=False)
+    need(refused.returncode == 2 and "labels.team: expected" in refused.stderr, refused.stderr)
+
+
+@suite.test
 def tokens(w):
     doc = w.c.json("token", "create", "--role", "viewer", "--user", "eve", "--ttl", "1h")
     equal(

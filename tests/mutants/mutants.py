@@ -148,6 +148,20 @@ MUTANTS = [
         [SIM],
     ),
     (
+        "a label of another value is one that is asked for",
+        "has",
+        "return !w->value || is_text(labels[i].value, w->value, w->n_value);",
+        "return true;",
+        [unit("model", "test_labels")],
+    ),
+    (
+        "labels asked for are found when one of them is there",
+        "labels_match",
+        "if (!has(labels, n, &w)) return false;",
+        "if (has(labels, n, &w)) return true;",
+        [unit("model", "test_labels")],
+    ),
+    (
         "what moves beside the iterations counts for nothing",
         "quiet_of",
         "written = MO_MIN(written, k.written);",

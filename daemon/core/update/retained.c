@@ -80,7 +80,8 @@ static size_t bytes_of(const struct job *j)
 	       texts_bytes(e->args_off, e->n_args_off) +
 	       texts_bytes(e->args_unchecked, e->n_args_unchecked) +
 	       pairs_bytes(e->args, e->n_args) + pairs_bytes(e->own, e->n_own) +
-	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
+	       pairs_bytes(r->experiment_args, r->n_experiment_args) +
+	       pairs_bytes(r->labels, r->n_labels) + env_bytes(r) + own_bytes(s);
 }
 
 int64_t retained_bytes_of(const struct job *j)

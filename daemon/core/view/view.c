@@ -12,6 +12,7 @@
 #include "daemon/core/state/progress.h"
 #include "daemon/core/view/prepare.h"
 #include "daemon/core/view/unsaved.h"
+#include "lib/model/limits.h"
 
 static const struct mo_field newest_checkpoint_fields[] = {
 	MO_D(newest_checkpoint, iteration, MO_INT, "iteration that it was saved at"),
@@ -48,6 +49,8 @@ static const struct mo_field job_view_fields[] = {
 	MO_D_SUB(job_view, checkpoint, MO_OPT, &newest_checkpoint_desc,
 		 "newest one that a resume can begin from"),
 	MO_D(job_view, user, MO_STR, "who submitted it"),
+	MO_D_VEC(job_view, labels, &kv_desc, "words of the user for it (labels)",
+		 .max = MO_LABELS_MAX, .omit = true),
 	MO_D(job_view, priority, MO_INT,
 	     "priority of the recipe; of those that wait the highest starts first"),
 	MO_D_ENUM(job_view, phase, phase_names, "what its ranks do"),
@@ -252,6 +255,8 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		mo_desc_copy(&skip_desc, MO_ADD(ret, skips, &skip_desc), &j->skips[i]);
 	job_spares(s, j, ret);
 	ret->user = mo_strdup(j->spec.user);
+	for (size_t i = 0; i < j->spec.recipe.n_labels; i++)
+		mo_desc_copy(&kv_desc, MO_ADD(ret, labels, &kv_desc), &j->spec.recipe.labels[i]);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->progress.phase;
 	ret->samples_left_out = j->progress.left_out;

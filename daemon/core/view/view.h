@@ -39,6 +39,8 @@ struct job_view {
 	char *reason;
 	struct newest_checkpoint *checkpoint;
 	char *user;
+	struct kv *labels;
+	size_t n_labels;
 	int64_t priority;
 	int phase;
 	int64_t resume;

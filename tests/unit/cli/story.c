@@ -161,12 +161,25 @@ static void say_command(const struct command *c, struct mo_buf *b)
 	mo_buf_str(b, "\n");
 }
 
+/* They decide nothing: people find the job by what its document says. */
+static void say_labels(const struct world *w, int64_t id, struct mo_buf *b)
+{
+	struct job_view v;
+
+	mo_desc_init(&job_view_desc, &v);
+	job_view(core_state(w->core), world_job(w, id), w->now, &v);
+	for (size_t i = 0; i < v.n_labels; i++)
+		mo_buf_printf(b, "%s=%s\n", v.labels[i].key, v.labels[i].value);
+	mo_desc_done(&job_view_desc, &v);
+}
+
 static char *said(const struct world *w, int64_t id)
 {
 	const struct state *s = core_state(w->core);
 	struct mo_buf b = { 0 };
 
 	mo_buf_str(&b, "");
+	say_labels(w, id, &b);
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct event *e = &s->events[i];
 

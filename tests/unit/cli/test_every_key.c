@@ -208,6 +208,7 @@ static const struct row rows[] = {
 	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}",
 	  AUTO, .reported = true },
 	{ "health.preflight", "[stack.same]", STORY },
+	{ "labels", "{team: vision}", STORY },
 	{ "priority", "60", STORY },
 	{ "time_limit", "30s", STORY },
 };

@@ -110,7 +110,8 @@ static void test_every_key(void **state)
 		"{signal: USR1, grace: 1.5m}\n"
 		"recovery: {on_node_loss: wait, max_cycles_without_progress: 5, grace: 10s, hang: "
 		"auto, loss_spike: none, backoff: 20s, policy: {storage: stop, hang: elsewhere}}\n"
-		"health: {preflight: none}\npriority: 7\ntime_limit: 7d\n";
+		"health: {preflight: none}\npriority: 7\ntime_limit: 7d\n"
+		"labels: {team: vision, study: 7}\n";
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 	const struct recipe *r = &p.recipe;
 
@@ -144,6 +145,10 @@ static void test_every_key(void **state)
 	assert_int_equal(r->stop_signal, SIGUSR1);
 	assert_int_equal(r->stop_grace_us, 90000000);
 	assert_int_equal(r->time_limit_us, 7LL * 86400 * 1000000);
+	assert_int_equal(r->n_labels, 2);
+	assert_string_equal(r->labels[0].key, "team");
+	assert_string_equal(r->labels[0].value, "vision");
+	assert_string_equal(r->labels[1].value, "7");
 	assert_string_equal(r->preflight[0], "none");
 	assert_int_equal(r->n_features, 7); /* auto is none */
 }
