@@ -2158,8 +2158,15 @@ MUTANTS = [
     (
         "the first nodes to come back have all jobs",
         "held",
+        "if (c->tally.awaited > 0 && job_gpus(j) <= c->tally.gpus)",
+        "if (false)",
+        [unit("dcore", "test_waiting")],
+    ),
+    (
+        "a job that the whole fleet cannot hold waits for it after a start",
+        "held",
+        "if (c->tally.awaited > 0 && job_gpus(j) <= c->tally.gpus)",
         "if (c->tally.awaited > 0)",
-        "if (c->tally.awaited > 0 && false)",
         [unit("dcore", "test_waiting")],
     ),
     (

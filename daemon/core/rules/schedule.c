@@ -269,7 +269,7 @@ static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 		turn_deadline(t, until);
 	if (ret->text)
 		return true;
-	if (c->tally.awaited > 0) {
+	if (c->tally.awaited > 0 && job_gpus(j) <= c->tally.gpus) {
 		*ret = waiting_make(WAITING_UNHEARD);
 		ret->nodes = c->tally.awaited;
 		return true;

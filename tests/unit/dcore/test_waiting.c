@@ -271,6 +271,17 @@ static void the_first_nodes_to_come_back_get_nothing_before_the_others(void **st
 	world_done(&w);
 }
 
+static void what_the_whole_fleet_lacks_is_said_at_once(void **state)
+{
+	struct world w;
+	int64_t id = begun_anew(&w, 3), large = submit(&w, 8, 60);
+
+	world_waits(&w, large, WAITING_TOO_LARGE, NULL, "needs 8 GPUs; the cluster has 6");
+	world_waits(&w, id, WAITING_UNHEARD, NULL,
+		    "the controller has just started: 3 nodes that were up are not heard yet");
+	world_done(&w);
+}
+
 static void a_node_that_stays_away_is_waited_for_until_it_is_suspect(void **state)
 {
 	struct world w;
@@ -331,6 +342,7 @@ int main(void)
 						saver_teardown),
 		cmocka_unit_test_setup_teardown(what_was_found_there, saver_setup, saver_teardown),
 		cmocka_unit_test(the_first_nodes_to_come_back_get_nothing_before_the_others),
+		cmocka_unit_test(what_the_whole_fleet_lacks_is_said_at_once),
 		cmocka_unit_test(a_node_that_stays_away_is_waited_for_until_it_is_suspect),
 		cmocka_unit_test(nodes_that_would_take_no_work_are_not_waited_for),
 		cmocka_unit_test(every_code_has_its_row),
