@@ -1,7 +1,7 @@
 /* A step's journal cut at every length, as a full disk, a killed supervisor or a power loss leaves
  * it: the notes whose lines are whole are read, in order, nothing else is, and the next note stands
  * where the cut one stood. Two lines that changed places: none is read with a lower number than the
- * one before. */
+ * one before. What is acknowledged is deleted, and nothing else. */
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void on_note(void *arg, struct note *note)
 	mo_desc_free(&note_desc, note);
 }
 
-static void append(struct journal *j, int64_t n)
+static void append_text(struct journal *j, int64_t n, const char *text)
 {
 	struct note note;
 
@@ -55,9 +55,14 @@ static void append(struct journal *j, int64_t n)
 	note.n = n;
 	note.kind = n % 2 ? NOTE_STARTED : NOTE_EXIT;
 	note.rank = 3;
-	note.text = mo_strdup("a \"text\" of\nseveral lines");
+	note.text = mo_strdup(text);
 	assert_int_equal(journal_append(j, &note), 0);
 	mo_desc_done(&note_desc, &note);
+}
+
+static void append(struct journal *j, int64_t n)
+{
+	append_text(j, n, "a \"text\" of\nseveral lines");
 }
 
 /* Its bytes, for the caller to free. */
@@ -91,7 +96,10 @@ static void test_every_cut(void **state)
 		assert_int_equal(journal_read(&j, on_note, &first), 0);
 		assert_int_equal(first.n, (int64_t)lines);
 		assert_int_equal(first.last, (int64_t)lines);
-		append(&j, first.last + 1);
+		append_text(&j, first.last + 1, "another");
+		/* of the cut piece, which it has read, nothing goes before the new line */
+		assert_int_equal(journal_read(&j, on_note, &first), 0);
+		assert_int_equal(first.n, (int64_t)lines + 1);
 		journal_done(&j);
 		journal_init(&j, dir_fd);
 		assert_int_equal(journal_read(&j, on_note, &again), 0);
@@ -120,11 +128,61 @@ static void test_two_lines_swapped(void **state)
 	journal_done(&j);
 }
 
+/* One of three notes each, as a supervisor writes them. */
+static void segments(int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *name = mo_printf("%s/notes.%lld", dir, 3LL * i + 1);
+		_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+		for (int k = 1; k <= 3; k++)
+			mo_buf_printf(&text, "{\"n\":%lld,\"kind\":\"exit\"}\n", 3LL * i + k);
+		assert_int_equal(mo_write_file(name, text.data, text.len, 0600, false), 0);
+	}
+}
+
+static bool has_segment(int64_t first)
+{
+	_cleanup_(mo_freep) char *name = mo_printf("%s/notes.%lld", dir, (long long)first);
+
+	return access(name, F_OK) == 0;
+}
+
+/* All above `through` are there for the next reader; the first segment, which says how the step
+ * began, and the last one are never deleted. */
+static void test_trim(void **state)
+{
+	for (int64_t through = 0; through <= 12; through++) {
+		struct seen all = { 0 }, left = { 0 };
+		struct journal j;
+
+		segments(4);
+		journal_init(&j, dir_fd);
+		assert_int_equal(journal_read(&j, on_note, &all), 0);
+		assert_int_equal(all.n, 12);
+		journal_trim(&j, through);
+		assert_true(has_segment(1));
+		assert_int_equal(has_segment(4), through < 6);
+		assert_int_equal(has_segment(7), through < 9);
+		assert_true(has_segment(10));
+		append(&j, 13);
+		assert_int_equal(journal_read(&j, on_note, &all), 0);
+		assert_int_equal(all.n, 13);
+		journal_done(&j);
+		journal_init(&j, dir_fd);
+		assert_int_equal(journal_read(&j, on_note, &left), 0);
+		assert_int_equal(left.last, 13);
+		assert_int_equal(left.n, 13 - (through < 6 ? 0 : through < 9 ? 3 : 6));
+		journal_done(&j);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_lines_swapped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_trim, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

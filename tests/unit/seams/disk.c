@@ -524,7 +524,7 @@ int mo_space(const char *path, struct statvfs *ret)
 int mo_rename(const char *from, const char *to)
 {
 	struct file *f = file_find(from);
-	int e = f ? may_change() : ENOENT;
+	int e = !f ? ENOENT : is_dir(to) && !is_dir(from) ? EISDIR : may_change();
 
 	if (e)
 		return fails(e);

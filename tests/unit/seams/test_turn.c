@@ -94,19 +94,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	seam_fail_after(0, 0);
+	seam_wall_ahead(0);
 	manager_done(&m);
 	seam_done();
 	return 0;
 }
 
-static int64_t hello(void)
+static int64_t hello_of(const char *boot, const char *instance)
 {
 	struct agent_hello h;
 
 	mo_desc_init(&agent_hello_desc, &h);
 	h.node = mo_strdup("n1");
-	h.boot_id = mo_strdup("boot");
-	h.instance = mo_strdup("i1");
+	h.boot_id = mo_strdup(boot);
+	h.instance = mo_strdup(instance);
 	h.protocol = MO_PROTOCOL;
 	for (int64_t i = 0; i < 2; i++) {
 		struct gpu_slot *g = MO_ADD(&h.info, gpus, &gpu_slot_desc);
@@ -120,8 +121,14 @@ static int64_t hello(void)
 	return request;
 }
 
-/* A sync of the agent; running: with the notes that say that both ranks of this attempt run. */
-static int64_t sync_node(const struct command *running)
+static int64_t hello(void)
+{
+	return hello_of("boot", "i1");
+}
+
+/* A sync of the agent, or an urgent message; running: with the notes that say that both ranks of
+ * this attempt run. */
+static int64_t report(enum agent_word word, const struct command *running)
 {
 	struct agent_sync s;
 
@@ -130,7 +137,7 @@ static int64_t sync_node(const struct command *running)
 	s.boot_id = mo_strdup("boot");
 	s.instance = mo_strdup("i1");
 	s.epoch = manager_state(&m)->epoch;
-	s.beat = ++beat;
+	s.beat = beat += word == AGENT_SYNC;
 	if (running) {
 		struct step_report *r = MO_ADD(&s, steps, &step_report_desc);
 
@@ -147,9 +154,14 @@ static int64_t sync_node(const struct command *running)
 			note->mono_ns = n;
 		}
 	}
-	int64_t request = seam_say(&m, AGENT_SYNC, &agent_sync_desc, &s);
+	int64_t request = seam_say(&m, word, &agent_sync_desc, &s);
 	mo_desc_done(&agent_sync_desc, &s);
 	return request;
+}
+
+static int64_t sync_node(const struct command *running)
+{
+	return report(AGENT_SYNC, running);
 }
 
 static void read_reply(int64_t request, struct sync_reply *ret)
@@ -237,6 +249,66 @@ static void test_beat(void **state)
 	assert_int_equal(node_find(manager_state(&m), "n1")->state, NODE_DOWN);
 }
 
+/* An urgent message is answered by the turn that stores it: its notes are acknowledged, and beside
+ * that nothing is said. */
+static void test_urgent(void **state)
+{
+	struct sync_reply launch, reply;
+	int64_t held = join(), urgent;
+
+	submit();
+	seam_run(0);
+	read_reply(held, &launch);
+	held = sync_node(NULL);
+	urgent = report(AGENT_URGENT, &launch.commands[0]);
+	assert_null(seam_answer(urgent));
+	seam_run(0);
+	read_reply(urgent, &reply);
+	assert_int_equal(reply.n_acks, 1);
+	assert_int_equal(reply.acks[0].through, 3);
+	assert_int_equal(reply.n_commands, 0);
+	assert_int_equal(job_find(manager_state(&m), 1)->state, JOB_RUNNING);
+	mo_desc_done(&sync_reply_desc, &reply);
+	mo_desc_done(&sync_reply_desc, &launch);
+}
+
+/* The wall clock is set while a message waits for its turn, which learns of that after it: the
+ * message is of the time from then on, all the same. */
+static void test_clock_comes_first(void **state)
+{
+	for (int hours = -2; hours <= 2; hours += 4) {
+		int64_t held = join();
+
+		assert_null(seam_answer(held));
+		seam_wall_ahead(hours * 3600 * S);
+		sync_node(NULL);
+		seam_time_at(m.pulse_due);
+		seam_run(1500000);
+		assert_int_equal(node_find(manager_state(&m), "n1")->state, NODE_UP);
+		seam_run(60 * S);
+		assert_int_equal(node_find(manager_state(&m), "n1")->state, NODE_DOWN);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* The process stood still, and what another machine of that name has said meanwhile is read with
+ * the first turn: nobody was silent for that time. */
+static void test_lateness_comes_first(void **state)
+{
+	join();
+	seam_time_at(seam_now() + 5 * S);
+	int64_t request = hello_of("another", "i2");
+
+	seam_run(0);
+	assert_non_null(seam_answer(request));
+	assert_int_equal(seam_answer(request)->status, 409);
+	seam_run(5 * S);
+	request = hello_of("another", "i2");
+	seam_run(0);
+	assert_int_equal(seam_answer(request)->status, 200);
+}
+
 /* Nothing that is not stored is said. */
 static void test_store_fails(void **state)
 {
@@ -320,6 +392,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_round, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_beat, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_urgent, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_clock_comes_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lateness_comes_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_store_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),

@@ -23,6 +23,7 @@ static struct mo_turn turn;
 static int64_t now = 1000 * S;
 static unsigned chance;
 static bool ended;
+static int64_t wall_ahead;
 bool (*seam_ready)(void);
 
 int64_t mo_clock_boot_us(void)
@@ -37,7 +38,7 @@ int64_t mo_clock_mono_ns(void)
 
 int64_t mo_clock_wall_us(void)
 {
-	return WALL_US + now;
+	return WALL_US + now + wall_ahead;
 }
 
 /* Nothing costs anything here. */
@@ -141,6 +142,11 @@ int64_t seam_now(void)
 	return now;
 }
 
+void seam_wall_ahead(int64_t us)
+{
+	wall_ahead = us;
+}
+
 void seam_time_at(int64_t boot_us)
 {
 	now = MO_MAX(now, boot_us);
@@ -168,6 +174,7 @@ static struct mo_timer *next_timer(void)
 	return first;
 }
 
+/* What is due comes before the turn, as lib/loop has it. */
 void seam_run(int64_t us)
 {
 	for (int64_t until = now + us; !ended;) {
@@ -175,7 +182,7 @@ void seam_run(int64_t us)
 
 		if (seam_ready && seam_ready())
 			continue;
-		if (turn.armed) {
+		if (turn.armed && !(t && t->at <= now)) {
 			mo_turn_now(&turn);
 		} else if (t && t->at <= until) {
 			now = MO_MAX(now, t->at);

@@ -20,6 +20,7 @@ void seam_run(int64_t us);          /* time passes: turns and timers as they are
 bool seam_ended(void);              /* the loop was told to end */
 void seam_new_process(void);        /* timers and turns of the one before are gone */
 void seam_time_at(int64_t boot_us); /* not back */
+void seam_wall_ahead(int64_t us);   /* the wall clock is set: so far from the right time */
 extern bool (*seam_ready)(void);    /* deals with one descriptor that is ready; false: none is */
 
 /* disk.c: files, directories, streams. What is put there was there before. */

@@ -7,6 +7,7 @@
 
 #include "agent/manager.h"
 #include "agent/core/stepd/spool.h"
+#include "lib/base/fd.h"
 #include "lib/model/message.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
@@ -15,6 +16,8 @@
 #define RUN "/run/moe"
 #define STEP RUN "/steps/j7.a1"
 #define BOOT "/proc/sys/kernel/random/boot_id"
+#define JOIN_TOKEN "moej_0123456789"
+#define OWN_TOKEN "moe_agent_9876543210"
 #define N_RANKS 2
 #define SLICE_US 100000
 
@@ -141,6 +144,12 @@ static void answer_sync(uint64_t id, const char *json)
 	mo_desc_done(&agent_sync_desc, &s);
 	seam_answer(id, 200, &sync_reply_desc, &r);
 	mo_desc_done(&sync_reply_desc, &r);
+}
+
+static void answer_trade(uint64_t id)
+{
+	seam_answer(id, 201, &token_traded_desc,
+		    &(struct token_traded){ .token = (char *)OWN_TOKEN, .expires_at = MO_NONE });
 }
 
 /* ---- a supervisor ---- */
@@ -286,6 +295,8 @@ static void run(int64_t us)
 		for (uint64_t id; !seam_dead() && (id = seam_message(&path, &json));) {
 			if (strstr(path, "/hello"))
 				answer_hello(id, json);
+			else if (strstr(path, "/token"))
+				answer_trade(id);
 			else
 				answer_sync(id, json);
 		}
@@ -547,6 +558,67 @@ static void test_crash_forgetting(void **state)
 	assert_true(n > 4);
 }
 
+/* What was said to the controller before the agent died, and nobody answered yet. */
+static bool has_said(const char *word)
+{
+	const char *path, *json;
+
+	return seam_message(&path, &json) && strstr(json, word);
+}
+
+/* No entry can be written, so the launch is refused, and the agent dies at each change within that:
+ * what the controller heard of has been put away, and the next agent has no step. */
+static void test_crash_refusing(void **state)
+{
+	bool died = true;
+	size_t n = 0, heard = 0;
+
+	for (; died; n++) {
+		assert_int_equal(start(), 0);
+		run(S);
+		assert_int_equal(mo_mkdir(STEP, 0700), 0);
+		assert_int_equal(mo_mkdir(STEP "/launch.json", 0700), 0);
+		moed.launch = true;
+		seam_crash_after(n + 1);
+		run(2 * S);
+		died = seam_dead();
+		if (died && has_said("refused")) {
+			assert_false(seam_exists(STEP));
+			heard++;
+		}
+		assert_true(died || moed.refused == 1);
+		end();
+		moed.launch = false;
+		assert_int_equal(start(), 0);
+		run(3 * S);
+		assert_int_equal(stepd.starts, 0);
+		assert_false(seam_exists(STEP));
+		assert_false(seam_exists(RUN "/steps/gone.j7.a1"));
+		teardown(state);
+		setup(state);
+	}
+	assert_true(heard > 0 && n > 4);
+}
+
+/* A join token was traded: its node speaks with what it got, and has that after a loss of power. */
+static void test_power_loss_of_token(void **state)
+{
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		seam_remove("/etc/moe/token");
+		seam_put("/etc/moe/token", JOIN_TOKEN "\n");
+		assert_int_equal(start(), 0);
+		run(2 * S);
+		assert_int_equal(moed.hellos, 1);
+		end();
+		seam_power_loss(seed);
+		const char *kept = seam_text(STATE "/agent.token");
+		assert_non_null(kept);
+		assert_string_equal(kept, OWN_TOKEN "\n");
+		teardown(state);
+		setup(state);
+	}
+}
+
 /* It dies at each change on the way to its first epoch, another goes on with what it left, and then
  * power is lost, with all that was not synced: the epoch is not. */
 static void test_power_loss_after_a_crash(void **state)
@@ -630,6 +702,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_power_loss, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss_of_steps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash_forgetting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crash_refusing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_power_loss_of_token, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_power_loss_after_a_crash, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_emptied_fence, setup, teardown),
 	};
