@@ -285,8 +285,13 @@ static void unbound(void **state)
 	world_tick(&w, DAY);
 	/* its state directory was lost */
 	assert_int_equal(make(&w, "t2", "agent", "a", "any", MO_NONE), 201);
+	assert_true(has(&w, "t1"));
 	use(&w, "t2");
-	assert_true(has(&w, "any"));
+	/* a copy of what was lost is worth nothing */
+	assert_true(has(&w, "any") && !has(&w, "t1"));
+	world_tick(&w, 15 * DAY);
+	assert_int_equal(make(&w, "t3", "agent", "a", "t2", MO_NONE), 201);
+	assert_int_equal(n_of(&w, "a"), 2);
 	world_done(&w);
 }
 
