@@ -3769,6 +3769,13 @@ MUTANTS = [
         "r = mo_rename(tmp, path) < 0 ? -errno : write_tmp(fd, data, n, mode, sync);",
         [unit("seams/agent", "test_agent")],
     ),
+    (
+        "a token that its node lost stays good when it speaks with another",
+        "used",
+        "if (s->tokens[i - 1].from && token_bound_to(&s->tokens[i - 1], node))",
+        "if (false)",
+        [unit("dcore", "test_tokens")],
+    ),
 ]
 
 

@@ -145,8 +145,7 @@ void check_samples(struct sim *s, const struct job *j)
 		for (size_t i = 0; i < j->progress.n_samples; i++)
 			if (j->progress.samples[i].attempt == a->number)
 				last = MO_MAX(last, j->progress.samples[i].iteration);
-		/* the last one may have died in its supervisor's hands */
-		if (last < a->iteration - 1)
+		if (last < a->iteration - a->in_hands)
 			sim_violation(s,
 				      "j-%lld attempt %lld reached iteration %lld, its metrics end "
 				      "at %lld",

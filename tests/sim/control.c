@@ -293,6 +293,7 @@ static void look(struct sim *s)
 void control_start(struct sim *s)
 {
 	bool other_machine = s->ctl.dark || !s->ctl.shadow;
+	int64_t down_since = s->ctl.down_since;
 
 	if (s->ctl.up)
 		return;
@@ -314,11 +315,14 @@ void control_start(struct sim *s)
 	bool opened = moed_open(s);
 	s->ctl.core = moed()->core;
 	s->fault_counts[F_CRASH_STARTING] += seam_dead();
+	if (!opened && seam_dead()) {
+		die(s, sim_between(s, 50 * MS, 12 * S));
+		/* what the next one finds is of the one before still */
+		s->ctl.down_since = down_since;
+		return;
+	}
 	if (!opened) {
-		if (seam_dead())
-			die(s, sim_between(s, 50 * MS, 12 * S));
-		else
-			refuse(s);
+		refuse(s);
 		return;
 	}
 	s->ctl.unmarked = false;

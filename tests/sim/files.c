@@ -65,7 +65,7 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 		f->bytes = 1000;
 		f->complete = t->files[i].complete;
 		f->reason = f->complete ? NULL : mo_strdup("COMPLETE is empty");
-		f->saved_at = t->files[i].changed_at;
+		f->saved_at = WALL_US + t->files[i].changed_at;
 		f->manifest = f->complete ? mo_printf("%lld", (long long)t->files[i].stamp) : NULL;
 		f->level = f->complete ? mo_strdup(order->level) : NULL;
 		for (size_t k = 0; k < order->n_known; k++)

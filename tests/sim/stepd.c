@@ -150,8 +150,12 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	stepd_core_decide(st->core, e, clock_boot_us(s, st->node), &out);
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
-		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
+		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004)) {
+			if (e->type == SE_SAMPLE && sim_attempt(s, st->job, st->attempt))
+				/* the one before is not written yet either */
+				sim_attempt(s, st->job, st->attempt)->in_hands = 2;
 			stepd_kill(s, st);
+		}
 	}
 	stepd_out_done(&out);
 	end_turn(s, st);

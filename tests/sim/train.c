@@ -64,6 +64,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 			       .resume = l->resume,
 			       .step_us = t->step_us,
 			       .engine = &t->engine,
+			       .in_hands = 1,
 			       /* ordered by a controller that is lost: who came back keeps none
 				* of its samples */
 			       .cut = !j || j->attempt < p->step->attempt };

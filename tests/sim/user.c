@@ -1,6 +1,6 @@
 /* People: they submit, cancel, pause, resume, restart, drain and undrain, try again until they are
  * answered, and fence what is truly off, or so they think. */
-#include "tests/sim/sim.h"
+#include "tests/sim/check.h"
 
 #include <string.h>
 
@@ -255,15 +255,16 @@ static void takes_another(struct sim *s, const struct job *j)
 }
 
 /* "checkpoint 20 is suspect": attempts died of it. Who reads that mends it, and names it; a tainted
- * one is of no use to anybody, and the data behind it are left out. */
+ * one is of no use to anybody, and the data behind it are left out. It may be whole in truth, where
+ * an attempt saved it that a restored controller does not know: then it is asked for all the more.
+ */
 static void names_suspect(struct sim *s, const struct job *j)
 {
 	const struct checkpoint *c = NULL;
 	struct op *op;
 
 	if ((j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->run.n_places ||
-	    !j->reason || !strstr(j->reason, ", and no other one is left") ||
-	    sim_job(s, j->id)->unrepaired)
+	    !j->reason || !strstr(j->reason, ", and no other one is left") || check_waits(s, j))
 		return;
 	fault_repair_job(s, sim_job(s, j->id));
 	sim_job(s, j->id)->breaks_at = 0;

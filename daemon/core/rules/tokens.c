@@ -4,12 +4,12 @@
  *   join token J (--nodes N) --trade--> T1 (from J) --first use--> used --trade at half--> T2
  *   (from T1) --first use of T2--> T1 is gone
  * An answer that is lost costs nothing: what a node traded and never used goes when it trades
- * again, and what it traded from stays until it speaks with the new one. So a node has two of
- * them at most, and a copy of an old token is worth nothing once its node has renewed. A person
- * who revokes a node's token puts its name out: all of its tokens go, and what was made before
- * brings it back by no trade; a join token, or a token of that node, made after that does. An
- * agent's token that has expired still speaks for its node: beats, adoption and stops go on, but
- * the node gets no launch (node_unfit, commands.c). */
+ * again, and what it traded before, also what it lost with its disk, stays until it speaks with
+ * the new one. So a node has two of them at most, and a copy of an old token is worth nothing once
+ * its node has renewed. A person who revokes a node's token puts its name out: all of its tokens
+ * go, and what was made before brings it back by no trade; a join token, or a token of that node,
+ * made after that does. An agent's token that has expired still speaks for its node: beats,
+ * adoption and stops go on, but the node gets no launch (node_unfit, commands.c). */
 #include "daemon/core/rules/tokens.h"
 
 #include <string.h>
@@ -231,19 +231,33 @@ static void put_out(struct turn *t, const struct token *k)
 		revoke(t, k->id, true);
 }
 
+/* For the first time: what its node traded before goes. */
+static void used(struct turn *t, const struct token *k)
+{
+	const struct state *s = &t->core->state;
+	_cleanup_(mo_freep) char *node = mo_strdup(k->user);
+	size_t older = (size_t)(k - s->tokens);
+	struct record r;
+
+	/* one that goes may take others with it */
+	for (size_t i = older; node && i > 0; i = MO_MIN(i - 1, s->n_tokens))
+		if (s->tokens[i - 1].from && token_bound_to(&s->tokens[i - 1], node))
+			revoke(t, s->tokens[i - 1].id, false);
+	record_init(&r, REC_TOKEN_USED);
+	r.token_used->id = mo_strdup(t->input->token_id->id);
+	turn_emit(t, &r);
+}
+
 void token_verb(struct turn *t)
 {
 	const struct core_input *e = t->input;
 	const char *id = e->type == IN_TOKEN ? NULL : e->token_id->id;
 	const struct token *k = id ? token_find(&t->core->state, id) : NULL;
-	struct record r;
 
 	if (e->type == IN_TOKEN) {
 		create(t);
 	} else if (e->type == IN_TOKEN_USED && k && !k->used) {
-		record_init(&r, REC_TOKEN_USED);
-		r.token_used->id = mo_strdup(id);
-		turn_emit(t, &r);
+		used(t, k);
 	} else if (e->type == IN_TOKEN_REVOKE && k && k->user && mo_streq(k->role, "agent")) {
 		put_out(t, k);
 		turn_reply(t, 200, MO_NONE, NULL);

@@ -285,8 +285,28 @@ static void unbound(void **state)
 	world_tick(&w, DAY);
 	/* its state directory was lost */
 	assert_int_equal(make(&w, "t2", "agent", "a", "any", MO_NONE), 201);
+	assert_true(has(&w, "t1"));
 	use(&w, "t2");
-	assert_true(has(&w, "any"));
+	/* a copy of what was lost is worth nothing */
+	assert_true(has(&w, "any") && !has(&w, "t1"));
+	world_tick(&w, 15 * DAY);
+	assert_int_equal(make(&w, "t3", "agent", "a", "t2", MO_NONE), 201);
+	assert_int_equal(n_of(&w, "a"), 2);
+	world_done(&w);
+}
+
+/* A person made one for the node, as it had lost its own: that one keeps its name no longer. */
+static void made_for_node(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	joined(&w, "t1", 1);
+	make(&w, "p", "agent", "a", NULL, MO_NONE);
+	assert_true(has(&w, "t1"));
+	use(&w, "p");
+	assert_true(!has(&w, "t1") && has(&w, "p"));
+	assert_int_equal(make(&w, "t2", "agent", "a", "p", MO_NONE), 201);
 	world_done(&w);
 }
 
@@ -393,12 +413,19 @@ static void expired_before_launch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(revoked),         cmocka_unit_test(join),
-		cmocka_unit_test(renewal),         cmocka_unit_test(unbound),
-		cmocka_unit_test(forgotten),       cmocka_unit_test(forgotten_at_trade),
-		cmocka_unit_test(expired),         cmocka_unit_test(expired_before_launch),
-		cmocka_unit_test(put_out),         cmocka_unit_test(revoked_chain),
-		cmocka_unit_test(out_for_as_long), cmocka_unit_test(same_id),
+		cmocka_unit_test(revoked),
+		cmocka_unit_test(join),
+		cmocka_unit_test(renewal),
+		cmocka_unit_test(unbound),
+		cmocka_unit_test(made_for_node),
+		cmocka_unit_test(forgotten),
+		cmocka_unit_test(forgotten_at_trade),
+		cmocka_unit_test(expired),
+		cmocka_unit_test(expired_before_launch),
+		cmocka_unit_test(put_out),
+		cmocka_unit_test(revoked_chain),
+		cmocka_unit_test(out_for_as_long),
+		cmocka_unit_test(same_id),
 		cmocka_unit_test(trades_are_few),
 	};
 
