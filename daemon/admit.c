@@ -151,8 +151,10 @@ void admit_warn_spares(const struct state *s, struct submit *spec)
 	int64_t spares = spec->recipe.spares, gpus = spec->recipe.gpus, least, most;
 	_cleanup_(mo_freep) char *size = NULL, *text = NULL;
 
+	if (spares <= 0)
+		return;
 	node_sizes(s, &least, &most);
-	if (spares <= 0 || most == MO_NONE)
+	if (most == MO_NONE)
 		return;
 	size = least == most ? mo_printf("%lld GPUs, %.3g %%", (long long)(spares * most),
 					 plan_spares_share(spares * most, gpus) * 100)
