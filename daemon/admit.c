@@ -56,12 +56,15 @@ static const char *refuses(void *arg, const struct plan *p)
 	return recipe_trial_refuses(a->trial, &sizes);
 }
 
-bool admit_plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret)
+bool admit_plan_given(const struct state *s, const struct submit *spec, bool notes,
+		      struct plan_doc *ret)
 {
 	const struct recipe *r = &spec->recipe;
 	_cleanup_(gpu_type_done) struct gpu_type gpu;
 	_cleanup_(advice_done) struct advice advice = { spec, NULL };
-	const struct plan_options one = { .top = 1, .refuses = refuses, .refuses_arg = &advice };
+	const struct plan_options one = {
+		.top = 1, .figures = !notes, .refuses = refuses, .refuses_arg = &advice
+	};
 
 	mo_desc_init(&gpu_type_desc, &gpu);
 	if (!r->model || !r->gpu || r->parallelism.automatic ||
@@ -77,7 +80,7 @@ char *admit_plan(const struct state *s, const struct submit *spec)
 	struct mo_buf b = { 0 };
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	if (!admit_plan_given(s, spec, &doc))
+	if (!admit_plan_given(s, spec, true, &doc))
 		return NULL;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	return mo_buf_take(&b);
@@ -148,8 +151,10 @@ void admit_warn_spares(const struct state *s, struct submit *spec)
 	int64_t spares = spec->recipe.spares, gpus = spec->recipe.gpus, least, most;
 	_cleanup_(mo_freep) char *size = NULL, *text = NULL;
 
+	if (spares <= 0)
+		return;
 	node_sizes(s, &least, &most);
-	if (spares <= 0 || most == MO_NONE)
+	if (most == MO_NONE)
 		return;
 	size = least == most ? mo_printf("%lld GPUs, %.3g %%", (long long)(spares * most),
 					 plan_spares_share(spares * most, gpus) * 100)
@@ -182,7 +187,7 @@ void admit_promise(const struct state *s, struct submit *spec)
 
 	mo_desc_init(&plan_doc_desc, &doc);
 	mo_desc_free(&promise_desc, spec->promise);
-	spec->promise = admit_plan_given(s, spec, &doc) ? promise_of(&doc) : NULL;
+	spec->promise = admit_plan_given(s, spec, false, &doc) ? promise_of(&doc) : NULL;
 }
 
 bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
@@ -191,9 +196,11 @@ bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 	_cleanup_(mo_freep) char *text = NULL;
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	enum plan_verdict verdict = admit_plan_given(manager_state(m), spec, &doc)
-					    ? plan_admit(&spec->recipe, &doc, &text)
-					    : PLAN_ADMIT;
+	bool planned = admit_plan_given(manager_state(m), spec, false, &doc);
+	/* only what does not fit is told what would */
+	if (planned && !doc.plans[0].fits)
+		planned = admit_plan_given(manager_state(m), spec, true, &doc);
+	enum plan_verdict verdict = planned ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
 	if (verdict == PLAN_REFUSE)
 		*ret_why = mo_strdup(text);
 	if (verdict == PLAN_WARN)

@@ -1,10 +1,10 @@
 /* A record's text: [parts N JSON] newline, record JSON by record_desc. A snapshot's:
- * "moe-snapshot 2" newline, any number of lines parts N JSON, state JSON by state_desc. In a
- * snapshot the parts leave the environment to each job, or a variable with another value in
- * every recipe would make every job's set another one ("moe-snapshot 1", which is still read,
- * had it in the parts, as records have). Unknown keys are ignored (a newer moed of the same
- * version wrote them); an unknown version, unknown parts or anything that cannot be read stops
- * the start, because forgetting a record could start an attempt twice. */
+ * "moe-snapshot 2" newline, any number of lines parts N JSON, state JSON by state_desc. The parts
+ * leave the environment to each job, or a variable with another value in every recipe would make
+ * every job's set another one ("moe-snapshot 1" and records of before 2026-11-29, which are still
+ * read, had it in the parts). Unknown keys are ignored (a newer moed of the same version wrote
+ * them); an unknown version, unknown parts or anything that cannot be read stops the start,
+ * because forgetting a record could start an attempt twice. */
 #include "daemon/journal.h"
 
 #include <stdlib.h>
@@ -40,8 +40,7 @@ char *journal_record_text(struct journal *j, const struct record *r)
 
 	if (r->submit) {
 		struct submit bare =
-			parts_stripped(r->submit, parts_refer(&j->parts, r->submit, true, &b),
-				       true);
+			parts_stripped(r->submit, parts_refer(&j->parts, r->submit, &b));
 		struct record copy = *r;
 		copy.submit = &bare;
 		wire_encode(&record_desc, &copy, &b);
@@ -63,9 +62,8 @@ void journal_snapshot_text(const struct journal *j, const struct state *s, struc
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		apart[i] = &jobs[i];
 		jobs[i] = *s->jobs[i];
-		jobs[i].spec =
-			parts_stripped(&s->jobs[i]->spec,
-				       parts_refer(&table, &s->jobs[i]->spec, false, ret), false);
+		jobs[i].spec = parts_stripped(&s->jobs[i]->spec,
+					      parts_refer(&table, &s->jobs[i]->spec, ret));
 	}
 	copy.jobs = apart;
 	wire_encode(&state_desc, &copy, ret);

@@ -21,22 +21,26 @@ struct parts {
 static const struct mo_field parts_fields[] = {
 	MO_D_SUB(parts, engine, MO_STRUCT, &engine_desc,
 		 "the engine file without what a recipe adds"),
-	MO_D_VEC(parts, env, &env_item_desc, "variables of the ranks"),
+	MO_D_VEC(parts, env, &env_item_desc,
+		 "variables of the ranks: each submit has its own since 2026-11-29"),
 	MO_D_VEC(parts, profiles, &env_profile_desc, "profiles of the environment"),
 };
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
-/* shared: made when the first job refers to it; those that do share it. */
+/* shared: made when the first job that was read refers to it; those that do share it. like: what
+ * the last submit shared that was compared with it and had the same, as own as like_own. */
 struct parts_set {
 	int64_t id;
 	struct parts parts;
-	struct shared *shared;
+	struct shared *shared, *like;
+	bool like_own;
 };
 void parts_forget(struct parts_table *t, size_t n)
 {
 	for (size_t i = n; i < t->n; i++) {
 		mo_desc_done(&parts_desc, &t->items[i]->parts);
 		shared_unref(t->items[i]->shared);
+		shared_unref(t->items[i]->like);
 		free(t->items[i]);
 	}
 	t->n = MO_MIN(t->n, n);
@@ -95,31 +99,60 @@ bool parts_write(const struct parts_table *t, int64_t id, struct mo_buf *b)
 }
 
 /* Borrows. */
-static struct parts parts_of(const struct submit *s, bool with_env)
+static struct parts parts_of(const struct submit *s)
 {
-	return (struct parts){ submit_is_own(s) ? engine_base_of(&s->engine) : s->engine,
-			       with_env ? s->env : NULL, with_env ? s->n_env : 0, s->profiles,
-			       s->n_profiles };
+	return (struct parts){ submit_is_own(s) ? engine_base_of(&s->engine) : s->engine, NULL, 0,
+			       s->profiles, s->n_profiles };
 }
 
-int64_t parts_refer(struct parts_table *t, const struct submit *s, bool with_env, struct mo_buf *b)
+/* What is shared is never changed: its address says that engine and profiles are the same, which
+ * takes 5 ms to compare where the engine is Primus. */
+static bool same_shared(const struct parts_set *k, const struct submit *s)
 {
-	struct parts want = parts_of(s, with_env);
+	return k->like && k->like == s->shared && k->like_own == submit_is_own(s);
+}
 
+static void remember(struct parts_set *k, const struct submit *s)
+{
+	if (!s->shared || same_shared(k, s))
+		return;
+	shared_unref(k->like);
+	k->like = shared_ref(s->shared);
+	k->like_own = submit_is_own(s);
+}
+
+/* Where the submit's set is in t; t->n: it has none. */
+static size_t table_search(const struct parts_table *t, const struct submit *s,
+			   const struct parts *want)
+{
 	for (size_t i = 0; i < t->n; i++)
-		if (mo_desc_equal(&parts_desc, &t->items[i]->parts, &want)) {
-			table_to_front(t, i);
-			return t->items[0]->id;
-		}
-	if (t->n >= PARTS_MAX)
-		return MO_NONE;
-	struct parts_set *k = table_add(t, ++t->last_id);
-	mo_desc_copy(&parts_desc, &k->parts, &want);
-	write_line(k, b);
-	return k->id;
+		if (same_shared(t->items[i], s))
+			return i;
+	for (size_t i = 0; i < t->n; i++)
+		if (mo_desc_equal(&parts_desc, &t->items[i]->parts, want))
+			return i;
+	return t->n;
 }
 
-struct submit parts_stripped(const struct submit *s, int64_t parts, bool with_env)
+int64_t parts_refer(struct parts_table *t, const struct submit *s, struct mo_buf *b)
+{
+	struct parts want = parts_of(s);
+	size_t at = table_search(t, s, &want);
+
+	if (at < t->n) {
+		table_to_front(t, at);
+	} else if (t->n < PARTS_MAX) {
+		struct parts_set *k = table_add(t, ++t->last_id);
+		mo_desc_copy(&parts_desc, &k->parts, &want);
+		write_line(k, b);
+	} else {
+		return MO_NONE;
+	}
+	remember(t->items[0], s);
+	return t->items[0]->id;
+}
+
+struct submit parts_stripped(const struct submit *s, int64_t parts)
 {
 	struct submit bare = *s;
 
@@ -130,10 +163,6 @@ struct submit parts_stripped(const struct submit *s, int64_t parts, bool with_en
 		*bare.own = engine_own_of(&s->engine);
 	}
 	mo_desc_init(&engine_desc, &bare.engine);
-	if (with_env) {
-		bare.env = NULL;
-		bare.n_env = 0;
-	}
 	bare.profiles = NULL;
 	bare.n_profiles = 0;
 	bare.parts = parts;

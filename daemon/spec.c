@@ -309,10 +309,13 @@ static struct submit *retained_of(const struct recipe_read *g)
 	return NULL;
 }
 
-static void keep(const struct recipe_read *g, const struct submit *s)
+/* A new one shares from now on what it has in common with others: it is compared here, once, and
+ * by its address from then on. */
+static void keep(const struct recipe_read *g, struct submit *s)
 {
 	struct specs *all = g->manager->specs;
 
+	shared_pool_take(&all->shared, s);
 	if (g->n_sets)
 		return;
 	struct retained *k = &all->retained[all->next++ % RETAINED];

@@ -78,11 +78,12 @@ bool too_large(const struct state *s, const struct submit *spec, struct too_larg
 	const struct recipe *r = &spec->recipe;
 	_cleanup_(mo_freep) char *how = NULL;
 	struct recipe any = *r; /* borrows */
-	int64_t largest, all = place_suited(s, r, &largest), n, fits = 0;
+	int64_t largest, all, n, fits = 0;
 
 	*ret = (struct too_large){ 0 };
-	if (all >= r->gpus)
+	if (place_suits(s, r)) /* nearly always, and soon said */
 		return false;
+	all = place_suited(s, r, &largest);
 	any.gpu = NULL;
 	int64_t others = place_suited(s, &any, &n) - all;
 	_cleanup_(mo_freep) char *of_others =

@@ -281,38 +281,31 @@ static const char *shipped_dir(void)
 	return in_source_tree(program_dir()) ? MO_SOURCE_DIR "/config" : MO_DATADIR;
 }
 
-#define DATA_DIRS 3
-
-/* The directories that hold data files, first come first served. ret[i]: NULL none, else the
- * caller frees. */
-static void data_dirs(char *ret[static DATA_DIRS])
-{
-	const char *env = getenv("MOE_DATA_DIR");
-
-	ret[0] = env && *env ? mo_strdup(env) : NULL;
-	ret[1] = mo_strdup(MO_SYSCONFDIR "/moe");
-	ret[2] = mo_strdup(shipped_dir());
-}
-
 /* Names may come from a recipe: never out of the data directories. */
 static bool stays_inside(const char *name)
 {
 	return *name && *name != '/' && !strstr(name, "..");
 }
 
+void mo_data_paths(const char *name, char *ret[static MO_DATA_PATHS])
+{
+	const char *env = getenv("MOE_DATA_DIR");
+	const char *dirs[MO_DATA_PATHS] = { env && *env ? env : NULL, MO_SYSCONFDIR "/moe",
+					    shipped_dir() };
+
+	for (size_t i = 0; i < MO_DATA_PATHS; i++)
+		ret[i] = dirs[i] && stays_inside(name) ? mo_path(dirs[i], "%s", name) : NULL;
+}
+
 char *mo_data_file(const char *name)
 {
-	char *dirs[DATA_DIRS], *found = NULL;
+	char *paths[MO_DATA_PATHS], *found = NULL;
 
-	data_dirs(dirs);
-	for (size_t i = 0; i < DATA_DIRS; i++) {
-		_cleanup_(mo_freep) char *path = dirs[i] && !found && stays_inside(name)
-							 ? mo_path(dirs[i], "%s", name)
-							 : NULL;
-
-		if (path && mo_access(path, F_OK) == 0)
-			found = TAKE_PTR(path);
-		free(dirs[i]);
+	mo_data_paths(name, paths);
+	for (size_t i = 0; i < MO_DATA_PATHS; i++) {
+		if (!found && paths[i] && mo_access(paths[i], F_OK) == 0)
+			found = TAKE_PTR(paths[i]);
+		free(paths[i]);
 	}
 	return found;
 }
@@ -335,14 +328,12 @@ static bool in_list(char *const *names, size_t n, const char *name)
 
 void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
 {
-	char *dirs[DATA_DIRS];
+	char *paths[MO_DATA_PATHS];
 
-	data_dirs(dirs);
-	for (size_t i = 0; i < DATA_DIRS; i++) {
-		_cleanup_(mo_freep) char *path =
-			dirs[i] && stays_inside(dir) ? mo_path(dirs[i], "%s", dir) : NULL;
+	mo_data_paths(dir, paths);
+	for (size_t i = 0; i < MO_DATA_PATHS; i++) {
 		_cleanup_(mo_dir_freep) struct mo_dir *d =
-			path ? mo_dir_open(AT_FDCWD, path, 0) : NULL;
+			paths[i] ? mo_dir_open(AT_FDCWD, paths[i], 0) : NULL;
 
 		for (const char *entry; (entry = mo_dir_next(d));) {
 			size_t len = strlen(entry),
@@ -354,7 +345,7 @@ void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
 			if (name && !in_list(*ret, *n_ret, name))
 				*MO_GROW(*ret, *n_ret) = TAKE_PTR(name);
 		}
-		free(dirs[i]);
+		free(paths[i]);
 	}
 }
 

@@ -40,6 +40,10 @@ int mo_lock_file_soon(const char *path);
  * for units that cannot see it and for tests; NULL when unreadable */
 char *mo_boot_id(void);
 char *mo_random_hex(size_t n_bytes);
+/* Where a data file or directory of that name may lie, first come first served: MOE_DATA_DIR,
+ * /etc/moe, what is shipped. NULL: none; the caller frees each. */
+#define MO_DATA_PATHS 3
+void mo_data_paths(const char *name, char *ret[static MO_DATA_PATHS]);
 /* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the
  * source tree's config/ when run from the tree). Returns the first existing path of name below
  * those (caller frees), NULL if none. */

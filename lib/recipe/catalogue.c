@@ -143,16 +143,21 @@ static int64_t ctime_us(const struct stat *s)
 	return (int64_t)s->st_ctim.tv_sec * 1000000 + s->st_ctim.tv_nsec / 1000;
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+bool catalogue_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
+bool catalogue_rested(const struct stat *s)
+{
+	return mo_clock_wall_us() - ctime_us(s) > RESTED_US;
+}
+
 static void seen_as(struct retained *k, const struct stat *seen)
 {
 	k->seen = *seen;
-	k->rested = mo_clock_wall_us() - ctime_us(seen) > RESTED_US;
+	k->rested = catalogue_rested(seen);
 }
 
 /* The tree of this very text; an older one is forgotten. */
@@ -198,7 +203,7 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 	 * time */
 	int r = mo_stat(path, &now);
 	HASH_FIND_STR(retained, path, k);
-	if (r == 0 && k && k->rested && same_file(&k->seen, &now))
+	if (r == 0 && k && k->rested && catalogue_same_file(&k->seen, &now))
 		return k->root;
 	r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
 	if (r < 0) {

@@ -21,6 +21,11 @@ void *catalogue_read(const struct ynode *root);
 void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free)(void *read));
 /* Another number for each tree that was read, as an address may come again; 0: none of ours. */
 int64_t catalogue_serial(const struct ynode *root);
+/* Of a file or directory: it has not changed for so long that its times tell the next change;
+ * these are the times of the same one, unchanged. */
+struct stat;
+bool catalogue_rested(const struct stat *s);
+bool catalogue_same_file(const struct stat *a, const struct stat *b);
 /* First error of e with the file's path into err; -EINVAL. */
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err);
 /* "there are: a, b, c": the names in a catalogue directory; NULL for a long catalogue (caller

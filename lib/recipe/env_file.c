@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_profile.h"
 #include "lib/model/launch.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/catalogue_list.h"
 #include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_items.h"
 #include "lib/recipe/keys.h"
@@ -241,11 +241,10 @@ static const struct key file_keys[] = {
 
 /* config/env/NAME.yaml; NULL with err. Borrowed until the next call: a file is read when it is
  * new, and for each recipe only asked whether it applies. */
-static const struct env_file *profile_read(const char *name, struct mo_error *err)
+static const struct env_file *profile_read(const char *name, const char *path, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(mo_freep) char *path = NULL;
-	const struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
+	const struct ynode *root = catalogue_tree(path, "environment profile", err);
 	struct env_file *file = root ? catalogue_read(root) : NULL;
 
 	if (!root || file)
@@ -282,22 +281,18 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 	return NULL;
 }
 
-/* 1 = the profile applies to the recipe and ret is filled, 0 = it does not. */
-static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret,
-			struct mo_error *err)
+/* True: the profile applies to the recipe, and ret is filled. */
+static bool profile_apply(const struct env_file *file, const struct recipe *recipe,
+			  struct env_profile *ret)
 {
-	const struct env_file *file = profile_read(name, err);
-
-	if (!file)
-		return -EINVAL;
 	if (!file->profile.n_items) /* limits alone are nothing for a node */
-		return 0;
+		return false;
 	for (size_t i = 0; i < file->n_conditions; i++)
 		if (!condition_holds(&file->conditions[i], recipe))
-			return 0;
+			return false;
 	mo_desc_init(&env_profile_desc, ret);
 	mo_desc_copy(&env_profile_desc, ret, &file->profile);
-	return 1;
+	return true;
 }
 
 static int by_precedence(const void *a, const void *b)
@@ -313,52 +308,45 @@ static int by_precedence(const void *a, const void *b)
 int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret,
 		 struct mo_error *err)
 {
-	char **names = NULL;
-	size_t n_names = 0;
-	int e = 0;
+	const struct catalogue_list *l = catalogue_list("env");
 
-	mo_data_names("env", &names, &n_names);
-	if (!n_names)
-		e = mo_error_set(err, -EINVAL,
-				 "no environment profiles are installed: reinstall the data files, "
-				 "or set MOE_DATA_DIR to the directory that holds env/");
-	for (size_t i = 0; i < n_names; i++) {
+	if (!l->n)
+		return mo_error_set(err, -EINVAL,
+				    "no environment profiles are installed: reinstall the data "
+				    "files, or set MOE_DATA_DIR to the directory that holds env/");
+	for (size_t i = 0; i < l->n; i++) {
+		const struct env_file *file = profile_read(l->names[i], l->paths[i], err);
 		struct env_profile profile = { 0 };
 
-		e = e < 0 ? e : profile_load(names[i], r, &profile, err);
-		if (e > 0)
+		if (!file)
+			return -EINVAL;
+		if (profile_apply(file, r, &profile))
 			*(struct env_profile *)mo_vec_add(&env_profile_desc, (void **)ret, n_ret) =
 				profile;
-		free(names[i]);
 	}
-	free(names);
 	if (*n_ret)
 		qsort(*ret, *n_ret, sizeof(**ret), by_precedence);
-	return MO_MIN(e, 0);
+	return 0;
 }
 
 int env_limits_read(struct env_limits *ret, struct mo_error *err)
 {
-	char **names = NULL;
-	size_t n_names = 0;
-	int e = 0;
+	const struct catalogue_list *l = catalogue_list("env");
 
-	mo_data_names("env", &names, &n_names);
-	for (size_t i = 0; i < n_names; i++) {
-		const struct env_file *file = e < 0 ? NULL : profile_read(names[i], err);
+	for (size_t i = 0; i < l->n; i++) {
+		const struct env_file *file = profile_read(l->names[i], l->paths[i], err);
 
-		e = file ? e : -EINVAL;
-		for (size_t k = 0; file && k < file->n_limits; k++) {
-			const struct env_limit *l = &file->limits[k];
+		if (!file)
+			return -EINVAL;
+		for (size_t k = 0; k < file->n_limits; k++) {
+			const struct env_limit *limit = &file->limits[k];
 
 			*MO_GROW(ret->items, ret->n) =
-				(struct env_limit){ mo_strdup(l->name), l->min, l->max,
-						    mo_strdup(l->reason) };
+				(struct env_limit){ mo_strdup(limit->name), limit->min, limit->max,
+						    mo_strdup(limit->reason) };
 		}
-		free(names[i]);
 	}
-	free(names);
-	return e;
+	return 0;
 }
 
 void env_limits_done(struct env_limits *l)

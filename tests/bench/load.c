@@ -2,7 +2,8 @@
  * seconds.
  *   load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD PATH [BODY-FILE]
  *       ends after that time or number, whichever is first; prints {"n":requests,"errors":not
- *           2xx,"seconds":s,"p50_ms":..,"p99_ms":..}
+ *           2xx,"seconds":s,"p50_ms":..,"p99_ms":..}; "#######" in the body becomes the number of
+ *           the request, so that no two are alike
  *   load SOCKET CLIENTS SECONDS stream PATH                connections that only read: prints
  *                                                          "open" once each has got something, then
  *                                                          {"events":lines that begin with id:}
@@ -156,6 +157,28 @@ static int stream(const char *path, int n_clients, double seconds, const char *r
 	return 0;
 }
 
+#define MARK "#######"
+#define MARKS_MAX 8
+static char *marks[MARKS_MAX];
+
+static void find_marks(char *request)
+{
+	int n = 0;
+	for (char *at = request; n < MARKS_MAX && (at = strstr(at, MARK)); at += strlen(MARK))
+		marks[n++] = at;
+}
+
+/* Of a number below 1e7, so that each request has as many bytes. */
+static void send_numbered(struct client *c, const char *request, size_t n)
+{
+	static long number;
+	char digits[32];
+	snprintf(digits, sizeof(digits), "%07ld", number++ % 10000000);
+	for (int i = 0; i < MARKS_MAX && marks[i]; i++)
+		memcpy(marks[i], digits, strlen(MARK));
+	send_request(c, request, n);
+}
+
 static int load(const char *path, int n_clients, double seconds, long most, const char *request,
 		size_t n)
 {
@@ -164,7 +187,7 @@ static int load(const char *path, int n_clients, double seconds, long most, cons
 	long long began = now_ns(), end = began + (long long)(seconds * 1e9), now = began;
 	long done = 0, errors = 0;
 	for (int i = 0; i < n_clients; i++)
-		send_request(&clients[i], request, n);
+		send_numbered(&clients[i], request, n);
 	while (now < end && done < most) {
 		int ready = epoll_wait(epoll, events, CLIENTS_MAX, 1000);
 		for (int i = 0; i < ready; i++) {
@@ -177,7 +200,7 @@ static int load(const char *path, int n_clients, double seconds, long most, cons
 			done++;
 			if ((status < 200 || status > 299) && errors++ == 0)
 				fprintf(stderr, "%s\n", c->in);
-			send_request(c, request, n);
+			send_numbered(c, request, n);
 		}
 		now = now_ns();
 	}
@@ -240,6 +263,7 @@ int main(int argc, char **argv)
 		     "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
 		     "application/json\r\nContent-Length: %zu\r\n\r\n%s",
 		     streams ? "GET" : argv[4], argv[5], body_len, body);
+	find_marks(request);
 	if (n > 0 && streams)
 		return stream(argv[1], n_clients, seconds, request, (size_t)n);
 	return n < 0 ? 1 : load(argv[1], n_clients, seconds, most, request, (size_t)n);

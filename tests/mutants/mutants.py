@@ -3489,6 +3489,13 @@ MUTANTS = [
         [unit("daemon", "test_journal")],
     ),
     (
+        "parts of its own are those of whom it shares with",
+        "same_shared",
+        "&& k->like_own == submit_is_own(s)",
+        "",
+        [unit("daemon", "test_journal")],
+    ),
+    (
         "a job does not say which parts are its own",
         "parts_stripped",
         "bare.parts = parts;",

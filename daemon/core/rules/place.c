@@ -192,13 +192,27 @@ int64_t place_room(const struct state *s, const struct slots *slots, const struc
 	return n;
 }
 
+static int64_t suited_on(const struct recipe *r, const struct node *k)
+{
+	return excluded(r, k) ? 0 : (int64_t)of_model(r, k);
+}
+
+bool place_suits(const struct state *s, const struct recipe *r)
+{
+	int64_t all = 0;
+
+	for (size_t i = 0; i < s->n_nodes && all < r->gpus; i++)
+		all += suited_on(r, s->nodes[i]);
+	return all >= r->gpus;
+}
+
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest)
 {
 	int64_t all = 0;
 
 	*ret_largest = 0;
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		int64_t n = excluded(r, s->nodes[i]) ? 0 : (int64_t)of_model(r, s->nodes[i]);
+		int64_t n = suited_on(r, s->nodes[i]);
 
 		all += n;
 		*ret_largest = MO_MAX(*ret_largest, n);

@@ -31,3 +31,5 @@ int64_t port_next(const struct core *c);
 /* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of
  * one node. */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
+/* These are as many as it asks for; looks at no more nodes than give it those. */
+bool place_suits(const struct state *s, const struct recipe *r);

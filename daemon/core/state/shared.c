@@ -67,6 +67,13 @@ struct shared *shared_new(const struct engine *e, const struct env_profile *prof
 	return s;
 }
 
+struct shared *shared_ref(struct shared *s)
+{
+	assert(s && s->refs > 0);
+	s->refs++;
+	return s;
+}
+
 struct shared *shared_unref(struct shared *s)
 {
 	assert(!s || s->refs > 0);
@@ -99,8 +106,7 @@ void submit_unshare(void *submit)
 
 void submit_share(struct submit *s, struct shared *with)
 {
-	assert(with && with->refs > 0);
-	with->refs++; /* before what s has goes: it may be the same */
+	shared_ref(with); /* before what s has goes: it may be the same */
 	submit_unshare(s);
 	mo_desc_done(&engine_desc, &s->engine);
 	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
@@ -163,22 +169,31 @@ static struct shared *add(struct shared_pool *p, struct shared *s)
 }
 
 /* What is the recipe's own is no part of the set. */
+static bool same(const struct shared *at, const struct submit *s, const struct shared *want)
+{
+	struct shared base = *at;
+
+	if (submit_is_own(s))
+		base.engine = engine_base_of(&at->engine);
+	return mo_desc_equal(&set_desc, &base, want);
+}
+
 static struct shared *find(struct shared_pool *p, const struct submit *s)
 {
 	const struct shared want = set_of(s);
-	bool own = submit_is_own(s);
+	size_t at = 0;
 
-	for (size_t i = 0; i < p->n; i++) {
-		struct shared *at = p->items[i], base = *at;
+	while (at < p->n && p->items[at] != s->shared)
+		at++;
+	if (at == p->n)
+		for (at = 0; at < p->n && !same(p->items[at], s, &want);)
+			at++;
+	if (at == p->n)
+		return NULL;
+	struct shared *found = p->items[at];
 
-		if (own)
-			base.engine = engine_base_of(&at->engine);
-		if (at != s->shared && !mo_desc_equal(&set_desc, &base, &want))
-			continue;
-		memmove(p->items + 1, p->items, i * sizeof(*p->items));
-		return p->items[0] = at;
-	}
-	return NULL;
+	memmove(p->items + 1, p->items, at * sizeof(*p->items));
+	return p->items[0] = found;
 }
 
 static struct shared *find_or_add(struct shared_pool *p, const struct submit *s)
@@ -192,8 +207,7 @@ static struct shared *find_or_add(struct shared_pool *p, const struct submit *s)
 
 		return add(p, shared_new(&set.engine, set.profiles, set.n_profiles));
 	}
-	s->shared->refs++;
-	return add(p, s->shared);
+	return add(p, shared_ref(s->shared));
 }
 
 void shared_pool_take(struct shared_pool *p, struct submit *s)

@@ -12,6 +12,7 @@ struct shared {
 };
 /* With copies of both, and one reference for the caller. */
 struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n);
+struct shared *shared_ref(struct shared *s);
 struct shared *shared_unref(struct shared *s); /* NULL allowed; NULL */
 /* s has these instead of its own; one more reference. */
 void submit_share(struct submit *s, struct shared *with);

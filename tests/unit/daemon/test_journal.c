@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "daemon/core/state/shared.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
 #include "lib/base/fd.h"
@@ -291,7 +292,8 @@ static void test_impossible_record(void **state)
 		       "makes no sense");
 }
 
-/* A variable with another value in every job makes no other set of it in a snapshot. */
+/* A variable with another value in every job makes no other set of it, in records and in a
+ * snapshot. */
 static void test_environments_of_their_own(void **state)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -308,6 +310,9 @@ static void test_environments_of_their_own(void **state)
 		step(&(struct core_input){ .type = IN_SUBMIT, .submit = &s });
 		mo_desc_done(&submit_desc, &s);
 	}
+	assert_int_equal(journal->parts.n, 1);
+	restart();
+	assert_string_equal(core_state(core)->jobs[298]->spec.env[0].value, "298");
 	journal_snapshot_text(journal, core_state(core), &text);
 	for (const char *at = text.data; (at = strstr(at, "\nparts ")) != NULL; at++)
 		sets++;
@@ -319,6 +324,37 @@ static void test_environments_of_their_own(void **state)
 			 core_state(core)->jobs[299]->spec.engine.kind);
 	submit(0);
 	restart();
+}
+
+/* What a submit shares is known by its address; what one has of its own beside it makes it another
+ * set, although the address is the same. */
+static void test_shared_by_address(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf lines = { 0 };
+	struct parts_table table = { 0 };
+	struct shared_pool pool = { 0 };
+	struct submit a, b;
+
+	mo_desc_init(&submit_desc, &a);
+	mo_desc_init(&submit_desc, &b);
+	mo_str_set(&a.engine.kind, "engine");
+	MO_ADD(&a.engine, rules, &line_rule_desc)->pattern = mo_strdup("the engine's");
+	shared_pool_take(&pool, &a);
+	shared_pool_copy(&pool, &b, &a);
+	b.recipe.own_lines = 1;
+	assert_ptr_equal(a.shared, b.shared);
+	assert_int_equal(parts_refer(&table, &a, &lines), 1);
+	assert_int_equal(parts_refer(&table, &b, &lines), 2);
+	assert_int_equal(parts_refer(&table, &a, &lines), 1);
+	b.recipe.own_lines = 0;
+	assert_int_equal(parts_refer(&table, &b, &lines), 1);
+	submit_unique(&b);
+	assert_int_equal(parts_refer(&table, &b, &lines), 1); /* by what it says */
+	parts_table_done(&table);
+	mo_desc_done(&submit_desc, &a);
+	mo_desc_done(&submit_desc, &b);
+	assert_int_equal(pool.items[0]->refs, 1);
+	shared_pool_done(&pool);
 }
 
 /* Snapshots of before had the environment in the parts. */
@@ -447,6 +483,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_snapshots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_beside_a_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),
+		cmocka_unit_test(test_shared_by_address),
 		cmocka_unit_test_setup_teardown(test_shared_parts_are_stored_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer_record, setup, teardown),

@@ -211,10 +211,44 @@ static void ports_go_round_and_skip_living_jobs(void **state)
 	core_free(core);
 }
 
+/* That there are enough is said without counting all, and by the same nodes. */
+static void enough_is_soon_said(void **state)
+{
+	static const char *const types[] = { NULL, "mi300x", "mi355x", "mi325x" };
+	struct submit spec;
+	struct recipe *r = &spec.recipe;
+	struct state s;
+	int64_t largest;
+
+	world_recipe(&spec, 1);
+	mo_desc_init(&state_desc, &s);
+	assert_false(place_suits(&s, r));
+	add(&s, "a", 4, "mi300x");
+	add(&s, "b", 8, "mi300x");
+	add(&s, "c", 2, "mi355x");
+	mo_strs_add(&r->exclude, &r->n_exclude, "b");
+	for (size_t i = 0; i < ELEMENTSOF(types); i++)
+		for (r->gpus = 1; r->gpus < 16; r->gpus++) {
+			mo_str_set(&r->gpu, types[i]);
+			assert_int_equal(place_suits(&s, r),
+					 place_suited(&s, r, &largest) >= r->gpus);
+		}
+	mo_str_set(&r->gpu, NULL);
+	r->gpus = 4;
+	struct node *last = s.nodes[2];
+
+	s.nodes[2] = NULL; /* not asked */
+	assert_true(place_suits(&s, r));
+	s.nodes[2] = last;
+	mo_desc_done(&submit_desc, &spec);
+	mo_desc_done(&state_desc, &s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shapes),
+		cmocka_unit_test(enough_is_soon_said),
 		cmocka_unit_test(tensor_groups_stay_on_a_node),
 		cmocka_unit_test(busy_slots_are_left_out),
 		cmocka_unit_test(the_queue_is_in_order),

@@ -6,12 +6,13 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
-#include <dirent.h>
-#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/model/env_profile.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/catalogue_list.h"
 #include "lib/recipe/env_file.h"
 #include "tests/unit/recipe/read.h"
 
@@ -132,6 +133,49 @@ static void expect_profiles(const char *engine, const char *expected)
 	assert_string_equal(found ? found : "", expected);
 }
 
+static size_t listed(const char *dir, const char *name)
+{
+	const struct catalogue_list *l = catalogue_list(dir);
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += strcmp(l->names[i], name) == 0 && strstr(l->paths[i], name) != NULL;
+	return n;
+}
+
+/* A directory that rested is not listed again; another one in its place, a file that comes and one
+ * that goes are seen at once. */
+static void lists_that_change(void **state)
+{
+	char dir[] = "/tmp/moe-kept-XXXXXX";
+	static const char *const dirs[] = { "gpus", "models" };
+
+	assert_non_null(mkdtemp(dir));
+	_cleanup_(mo_freep) char *path = mo_path(dir, "env"), *file = mo_path(dir, "env/new.yaml");
+	char **names = catalogue_list("gpus")->names;
+	assert_ptr_equal(catalogue_list("gpus")->names, names);
+	setenv("MOE_DATA_DIR", dir, 1);
+	for (size_t i = 0; i < 8; i++) {
+		_cleanup_(mo_freep) char *to = mo_printf(MO_SOURCE_DIR "/config/%s", dirs[i % 2]);
+
+		unlink(path);
+		assert_int_equal(symlink(to, path), 0);
+		assert_int_equal(listed("env", "mi300x"), i % 2 == 0);
+		assert_int_equal(listed("env", "qwen3-30b-a3b"), i % 2 == 1);
+	}
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(listed("env", "new"), 0);
+		assert_int_equal(mo_write_file(file, "x", 1, 0600, false), 0);
+		assert_int_equal(listed("env", "new"), 1);
+		unlink(file);
+	}
+	unsetenv("MOE_DATA_DIR");
+	assert_int_equal(listed("env", "new"), 0);
+	mo_rm_rf(dir);
+}
+
 /* What a recipe must be like is asked of each recipe, whoever asked before. */
 static void profiles_that_change(void **state)
 {
@@ -159,18 +203,16 @@ static void profiles_that_change(void **state)
 	mo_rm_rf(dir);
 }
 
-static size_t n_listed;
+static size_t n_asked;
 
-/* In the place of libc's: how often a directory of the catalogue is read. */
-DIR *fdopendir(int fd)
+/* In the place of libc's: how often a file or directory of the catalogue is asked for. */
+int stat(const char *path, struct stat *ret)
 {
-	DIR *(*real)(int) = (DIR * (*)(int)) dlsym(RTLD_NEXT, "fdopendir");
-
-	n_listed++;
-	return real(fd);
+	n_asked++;
+	return fstatat(AT_FDCWD, path, ret, 0);
 }
 
-static size_t listed_for(size_t n_variables)
+static size_t asked_for(size_t n_variables)
 {
 	_cleanup_(mo_buf_done) struct mo_buf lines = { 0 };
 
@@ -179,27 +221,28 @@ static size_t listed_for(size_t n_variables)
 		mo_buf_printf(&lines, "  V_%zu: x\n", i);
 	mo_buf_str(&lines, "  NCCL_IB_TIMEOUT: 300\n");
 	_cleanup_(mo_freep) char *text = recipe_with(lines.data);
-	n_listed = 0;
+	n_asked = 0;
 	struct parsed p = parse(text, NULL);
 	assert_int_equal(p.errors.n, 1);
 	assert_non_null(strstr(p.errors.items[0].text, "NCCL_IB_TIMEOUT: expected"));
 	parsed_done(&p);
-	return n_listed;
+	return n_asked;
 }
 
 /* Limits of variables are looked up once for a recipe, however many it sets. */
 static void limits_of_many_variables(void **state)
 {
-	size_t one = listed_for(1);
+	size_t one = asked_for(1);
 
 	assert_true(one > 0);
-	assert_int_equal(listed_for(400), one);
+	assert_int_equal(asked_for(400), one);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change),
 					    cmocka_unit_test(rested_files_that_are_exchanged),
+					    cmocka_unit_test(lists_that_change),
 					    cmocka_unit_test(profiles_that_change),
 					    cmocka_unit_test(limits_of_many_variables) };
 
