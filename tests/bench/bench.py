@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import container
 import fleet
 import lib
+import start
 from image_rig import entry
 from lib import BUILD, Failed, Skipped, command_recipe, wait_until
 from rig import Rig
@@ -857,6 +858,10 @@ def bench_core(n):
         subprocess.run([os.path.join(BUILD, "tests/bench/core"), str(nodes)], check=True)
 
 
+def bench_start(n):
+    start.bench(report)
+
+
 BENCHES = {
     "launch": bench_launch,
     "container": bench_container,
@@ -871,6 +876,7 @@ BENCHES = {
     "discover": bench_discover,
     "core": bench_core,
     "fleet": bench_fleet,
+    "start": bench_start,
     "plan_binding": bench_plan_binding,
 }
 
