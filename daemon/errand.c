@@ -58,6 +58,7 @@ static int on_exit_status(sd_event_source *s, const siginfo_t *si, void *userdat
 	kill(-e->pid, SIGKILL);
 	e->pid = 0;
 	e->out = -1;
+	(void)lseek(out, 0, SEEK_SET);
 	errand_free(e);
 	ended(arg, &end);
 	return 0;

@@ -18,7 +18,7 @@ struct errand_end {
 	bool late;   /* it was killed when its time was over */
 	bool exited; /* or a signal ended it */
 	int status;  /* exit status, or the signal */
-	int out;     /* what it printed, on both outputs; the callee's until it returns */
+	int out;     /* what it printed, from its start; the callee's until it returns */
 };
 /* The errand is freed already. */
 typedef void (*errand_ended)(void *arg, const struct errand_end *end);

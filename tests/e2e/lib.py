@@ -157,14 +157,14 @@ class Cluster:
             *self.extra,
             env=self.env,
         )
-        Watch.learn(lambda: self.ask("/openapi.json"))
+        Watch.learn(self.description)
         return done
 
-    def ask(self, path):
-        """What the controller answers to a GET of its socket."""
+    def description(self):
+        """Of the REST interface, as the controller serves it."""
         c = Unix(os.path.join(self.dir, "moed.sock"), PATIENCE * 20)
         with contextlib.closing(c):
-            c.request("GET", path)
+            c.request("GET", "/openapi.json")
             return json.loads(c.getresponse().read())
 
     def down(self, check=True):

@@ -107,7 +107,7 @@ def openapi():
 
 DOCUMENTS = (
     "Job Rank Sample Curve Matrix Checkpoint Report Why Event Node Drift Cluster EnvItem Bind "
-    "PlanDoc Token Submitted".split()
+    "PlanDoc Token Submitted Webhook".split()
 )
 
 

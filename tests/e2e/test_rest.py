@@ -116,19 +116,21 @@ def answers_are_as_described(m):
     }
     paths = {
         "{id}": {"jobs": job, "tokens": token["id"]},
-        "{name}": {"nodes": "n1"},
+        "{name}": {"nodes": "n1", "webhooks": "none"},
         "{step}": {"steps": "j-99.a1"},
         "{exec}": {"exec": m.ask("POST", "/v1/jobs/%s/exec" % job, command).json["id"]},
         "{pull}": {"pull": m.ask("POST", "/v1/images/pull", bodies["pull"]).json["id"]},
     }
     # in these states; each has the schema of cancel or drain, but for what agents that look at
-    # images and remove them answer (test_doctor_image.py, test_image_command.py)
+    # images and remove them answer (test_doctor_image.py, test_image_command.py), and a receiver of
+    # events (test_webhooks.py)
     refused = {
         ("DELETE", "/v1/images"),
         ("GET", "/v1/nodes/{name}/image"),
         ("POST", "/v1/jobs/{id}/restart"),
         ("POST", "/v1/jobs/{id}/resume"),
         ("POST", "/v1/nodes/{name}/fence"),
+        ("POST", "/v1/webhooks/{name}/test"),
     }
     want, seen = {
         (method, path)
