@@ -56,10 +56,13 @@ lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
 PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moe-namespace \
-	moe-image moe-recorder moe-runtime moe-hold moectl
+	moe-image moe-recorder moe-runtime moe-hold moe-webhook moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lz -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
+SRC_moe-webhook := $(wildcard daemon/webhook/*.c)
+ROOMS_moe-webhook := loop wire model base
+LIBS_moe-webhook := -lsystemd -ljson-c -lgnutls -lm
 SRC_moe-agent := $(wildcard agent/*.c)
 ROOMS_moe-agent := http loop acore wire model base
 LIBS_moe-agent := -lmicrohttpd -lz -lsystemd -ljson-c -lgnutls -lpcre2-8 -lm

@@ -38,18 +38,19 @@
 #include "cli/top.h"
 #include "cli/validate.h"
 #include "cli/watch.h"
+#include "cli/webhooks.h"
 #include "cli/why.h"
 #include "lib/base/parse.h"
 
 static const struct verb *const verbs[] = {
-	&verb_init,   &verb_submit,  &verb_validate, &verb_plan,        &verb_fabric,
-	&verb_list,   &verb_status,  &verb_watch,    &verb_top,         &verb_logs,
-	&verb_events, &verb_metrics, &verb_ranks,    &verb_checkpoints, &verb_report,
-	&verb_cancel, &verb_pause,   &verb_resume,   &verb_restart,     &verb_exec,
-	&verb_nodes,  &verb_node,    &verb_drain,    &verb_undrain,     &verb_ack,
-	&verb_fence,  &verb_resolve, &verb_why,      &verb_explain,     &verb_classify,
-	&verb_token,  &verb_backup,  &verb_doctor,   &verb_image,       &verb_debug,
-	&verb_local,
+	&verb_init,   &verb_submit,   &verb_validate, &verb_plan,        &verb_fabric,
+	&verb_list,   &verb_status,   &verb_watch,    &verb_top,         &verb_logs,
+	&verb_events, &verb_metrics,  &verb_ranks,    &verb_checkpoints, &verb_report,
+	&verb_cancel, &verb_pause,    &verb_resume,   &verb_restart,     &verb_exec,
+	&verb_nodes,  &verb_node,     &verb_drain,    &verb_undrain,     &verb_ack,
+	&verb_fence,  &verb_resolve,  &verb_why,      &verb_explain,     &verb_classify,
+	&verb_token,  &verb_webhooks, &verb_backup,   &verb_doctor,      &verb_image,
+	&verb_debug,  &verb_local,
 };
 
 static void cli_done(struct cli *cli)

@@ -26,6 +26,7 @@
 #include "daemon/api_submit.h"
 #include "daemon/api_tokens.h"
 #include "daemon/api_topology.h"
+#include "daemon/api_webhooks.h"
 #include "daemon/backup.h"
 #include "daemon/core/view/curve.h"
 #include "daemon/core/view/matrix.h"
@@ -37,6 +38,7 @@
 #include "daemon/effects.h"
 #include "daemon/images.h"
 #include "daemon/web.h"
+#include "daemon/webhooks.h"
 #include "lib/model/image_check.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan_desc.h"
@@ -381,6 +383,17 @@ const struct api_route api_routes[] = {
 	  "agent",
 	  .body = &token_trade_desc,
 	  .answer = &token_traded_desc },
+	{ { "GET", "/v1/webhooks", ROLE_OPERATOR, api_webhooks_list, 0, false },
+	  "Where events are posted to (webhooks in moed.yaml), how far each receiver is and what "
+	  "came of the newest deliveries.",
+	  "cluster",
+	  "limit after",
+	  .answer = &webhook_view_desc,
+	  .list = true },
+	{ { "POST", "/v1/webhooks/{name}/test", ROLE_ADMIN, api_webhooks_test, SMALL, false },
+	  "Post an event of type webhook.test to one of them; answered with what came of it.",
+	  "cluster",
+	  .answer = &webhook_delivery_desc },
 	{ { "GET", "/metrics", ROLE_VIEWER, api_metrics, 0, false },
 	  "Prometheus metrics.",
 	  "cluster",

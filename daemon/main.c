@@ -14,6 +14,7 @@
 #include "lib/http/tls.h"
 #include "lib/loop/loop.h"
 #include "lib/loop/sandbox.h"
+#include "lib/recipe/webhooks_file.h"
 
 static bool given(const char *s)
 {
@@ -141,7 +142,17 @@ static int check_places(const struct mo_sandbox *s, const struct options *o, str
 		r = mo_sandbox_reads(s, "tls_cert", o->tls_cert, err);
 	if (r >= 0)
 		r = mo_sandbox_reads(s, "tls_key", o->tls_key, err);
+	if (r >= 0)
+		r = mo_sandbox_reads(s, "webhooks", o->webhooks, err);
 	return r;
+}
+
+static int check_webhooks(const struct options *o, struct mo_error *err)
+{
+	_cleanup_(webhooks_file_done) struct webhooks_file f;
+
+	mo_desc_init(&webhooks_file_desc, &f);
+	return webhooks_load(o->webhooks, &f, err);
 }
 
 /* --check-config, as whom and where moed.service runs it: the options are read once more by its
@@ -162,6 +173,8 @@ static int check(int argc, char **argv, struct options *o, struct mo_error *err)
 	r = read_options(argc, argv, o, &plain, err);
 	if (r >= 0 && given(o->tls_cert))
 		r = check_pair(o, err);
+	if (r >= 0 && given(o->webhooks))
+		r = check_webhooks(o, err);
 	if (r < 0)
 		return r;
 	puts("moed: configuration is valid");

@@ -39,6 +39,7 @@
 #include "daemon/spec.h"
 #include "daemon/streams.h"
 #include "daemon/turn.h"
+#include "daemon/webhooks.h"
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
 #include "lib/model/limits.h"
@@ -237,6 +238,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	queries_new(m);
 	helpers_new(m);
 	fences_new(m);
+	webhooks_new(m);
 	forks_new(m);
 	node_configs_new(m);
 	snapshots_new(m);
@@ -368,6 +370,7 @@ void manager_done(struct manager *m)
 	m->node_configs = node_configs_free(m->node_configs);
 	m->forks = forks_free(m->forks);
 	m->helpers = helpers_free(m->helpers);
+	m->webhooks = webhooks_free(m->webhooks);
 	m->fences = fences_free(m->fences);
 	m->queries = queries_free(m->queries);
 	m->streams = streams_free(m->streams);

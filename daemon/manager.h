@@ -46,6 +46,7 @@ struct manager {
 	struct queries *queries;
 	struct helpers *helpers;
 	struct fences *fences;
+	struct webhooks *webhooks;
 	struct specs *specs;
 	struct signins *signins;
 	struct quotas *quotas;

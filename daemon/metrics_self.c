@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "daemon/sample_files.h"
+#include "daemon/webhooks.h"
 #include "lib/base/fd.h"
 #include "lib/base/file.h"
 #include "lib/http/process_metrics.h"
@@ -115,10 +116,24 @@ static void http(const struct manager *m, struct mo_buf *b)
 	metric_add(b, &connections, (double)h.roads, METRIC_LABELS("kind", "road"));
 }
 
+static void webhooks(const struct manager *m, struct mo_buf *b)
+{
+	static const struct metric tries = {
+		"moe_webhook_deliveries_total", METRIC_COUNTER,
+		"Tries to post events to webhooks since the start, by what came of them."
+	};
+
+	metric_begin(b, &tries);
+	for (int i = 0; i < _WEBHOOK_RESULT_N; i++)
+		metric_add(b, &tries, (double)webhooks_tries(m, i),
+			   METRIC_LABELS("result", webhook_result_names[i]));
+}
+
 void metrics_self(struct manager *m, struct mo_buf *b)
 {
 	loop(m, b);
 	store(m, b);
 	http(m, b);
+	webhooks(m, b);
 	process_metrics(b);
 }

@@ -74,6 +74,9 @@ static const struct mo_option items[] = {
 	  "Program of the site that powers a silent node off, for jobs with on_node_loss: spare: "
 	  "called with the node's name, within two minutes; its exit status 0 says that the "
 	  "machine is off, which it has read back. Empty: none." },
+	{ "webhooks", MO_OPTION_PATH, O(webhooks), NULL,
+	  "YAML file with the receivers that events are posted to, such as chats; nobody else may "
+	  "read it (0600, or 0640 of root). Empty: none." },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
 	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
 	  .max = 1000000 },

@@ -10,7 +10,7 @@ struct options {
 	int64_t beat_ms, suspect_ms, down_ms, exit_wait_us;
 	int64_t pull_parallel, hang_percent, learn_us; /* health.learn */
 	int64_t history_us, samples_max;               /* bytes */
-	char *fence_command;
+	char *fence_command, *webhooks;
 	int64_t max_connections, idle_timeout_us;
 	char *bootstrap_tokens, *visibility;
 	bool debug;

@@ -22,6 +22,7 @@
 #include "daemon/disk.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
+#include "daemon/webhooks.h"
 #include "daemon/timing.h"
 #include "lib/base/assert.h"
 #include "lib/loop/loop.h"
@@ -109,6 +110,7 @@ static void carry_out(struct manager *m, struct input **inputs, size_t n,
 		effect_do(m, inputs[at], &out->effects[i]);
 	}
 	streams_flush(m);
+	webhooks_flush(m);
 }
 
 static void set_deadline(struct manager *m)

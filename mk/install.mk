@@ -69,7 +69,7 @@ part-common: all man
 
 part-controller: all man
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR))
-	$(INSTALL) -m 755 $(BUILD)/moed $(call stage,$(LIBEXECDIR))/
+	$(INSTALL) -m 755 $(BUILD)/moed $(BUILD)/moe-webhook $(call stage,$(LIBEXECDIR))/
 	@$(call install_unit,moed.service)
 	@$(call install_options,moed)
 	@$(call install_man,moed.8)

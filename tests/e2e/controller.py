@@ -11,7 +11,8 @@ import threading
 import time
 
 from lib import BUILD, PATIENCE, Daemon, clean_env, equal, need, wait_until
-from rig import Unix
+from rig import Answer, Unix
+from schemas import Watch
 
 MOED = os.path.join(BUILD, "moed")
 RECIPE = json.dumps(
@@ -24,22 +25,8 @@ RECIPE = json.dumps(
 )
 
 
-class Answer:
-    def __init__(self, response):
-        self.status, self.headers = response.status, {
-            k.lower(): v for k, v in response.getheaders()
-        }
-        self.body = response.read()
-
-    @property
-    def json(self):
-        return json.loads(self.body)
-
-
 class Moed:
     """A controller on a directory of its own."""
-
-    answered = None  # (controller, method, path, answer): sees each answer of each of them
 
     def __init__(self, dir=None, **options):
         self.dir = dir or tempfile.mkdtemp(prefix="moe-rest-")
@@ -88,6 +75,7 @@ class Moed:
             self.admin = f.read().strip()
         with open(os.path.join(self.dir, "tokens", "agent.token")) as f:
             self.agent = f.read().strip()
+        Watch.learn(lambda: self.ask("GET", "/openapi.json", unix=True).json)
 
     def stop(self, how=signal.SIGTERM):
         if self.process.poll() is None:
@@ -145,8 +133,7 @@ class Moed:
             a = Answer(c.getresponse())
         finally:
             c.close()
-        if Moed.answered:
-            Moed.answered(self, method, path, a)
+        Watch.show(method, path, a)
         return a
 
     def get(self, path, **kw):

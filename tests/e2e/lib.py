@@ -1,14 +1,19 @@
 """For end-to-end tests: a local cluster of real daemons in a directory of its own, moectl as a
 function, waiting on conditions with a deadline. A test file makes a Suite, registers functions
 with @suite.test, and ends with `suite.main()`, whose last line is "N passed, N failed"."""
+import contextlib
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+
+from schemas import Watch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
@@ -101,6 +106,26 @@ def moectl(*args, env=None, check=True, timeout=120, stdin=None):
     return r
 
 
+# of which route moectl prints the answer as it came, lists with all of their pages
+ANSWERS = dict(
+    {verb: "/v1/jobs/j/" + verb for verb in "ranks metrics events checkpoints report".split()},
+    list="/v1/jobs",
+    nodes="/v1/nodes",
+    node="/v1/nodes/n",
+)
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Cluster:
     """moed and agents below `dir`, started by `moectl local up`."""
 
@@ -118,7 +143,7 @@ class Cluster:
 
     def up(self):
         """Also starts again what was killed."""
-        return moectl(
+        done = moectl(
             "local",
             "up",
             "--dir",
@@ -132,6 +157,15 @@ class Cluster:
             *self.extra,
             env=self.env,
         )
+        Watch.learn(self.description)
+        return done
+
+    def description(self):
+        """Of the REST interface, as the controller serves it."""
+        c = Unix(os.path.join(self.dir, "moed.sock"), PATIENCE * 20)
+        with contextlib.closing(c):
+            c.request("GET", "/openapi.json")
+            return json.loads(c.getresponse().read())
 
     def down(self, check=True):
         return moectl("local", "down", "--dir", self.dir, env=self.env, check=check)
@@ -147,8 +181,11 @@ class Cluster:
         return moectl(*args, env=self.env, check=check, timeout=timeout, stdin=stdin)
 
     def json(self, *args, timeout=120):
-        """A verb's document."""
-        return json.loads(self.run(*args, "--json", timeout=timeout).stdout)
+        """A verb's document, which is what the controller answered."""
+        document = json.loads(self.run(*args, "--json", timeout=timeout).stdout)
+        if args[0] in ANSWERS and len(args) <= 2:
+            Watch.show_document(ANSWERS[args[0]], document)
+        return document
 
     def popen(self, *args):
         return subprocess.Popen(
@@ -284,6 +321,7 @@ class Suite:
                 fn(*args)
                 crashed = Daemon.crashed()
                 need(not crashed, "; ".join(crashed))
+                need(not (wrong := Watch.take()), lambda: "\n".join(wrong[:5]))
                 passed += 1
                 print("ok   %s (%.1f s)" % (fn.__name__, time.monotonic() - begin), flush=True)
             except Skipped as e:

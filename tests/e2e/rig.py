@@ -7,29 +7,18 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
-from lib import BUILD, PATIENCE, Cluster, Daemon, Failed, clean_env, equal, wait_until
+from lib import BUILD, PATIENCE, Cluster, Daemon, Failed, Unix, clean_env, equal, wait_until
+from schemas import Watch
 
 MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
 # a quick cluster: what takes seconds in life takes a part of one here. Only where silence is what
 # is tried, few seconds of it are enough: an agent of a loaded machine may be that late.
 QUICK = {"beat_ms": 200, "suspect_ms": 20000, "down_ms": 60000, "idle_timeout": "2s"}
 SILENT_SOON = {"suspect_ms": 1500, "down_ms": 4000}
-
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
-        super().__init__("localhost", timeout=timeout)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class Answer:
@@ -153,6 +142,7 @@ class Rig(Cluster):
         self.init_state()
         self.moed = self.spawn(MOED, "moed", self.moed_options)
         wait_until(lambda: self.http("GET", "/healthz").status == 200, 30, "moed serves")
+        Watch.learn(lambda: self.http("GET", "/openapi.json").json)
 
     def start_agent(self, node, boot_id=None):
         """boot_id: as if the machine had been started anew."""
@@ -314,9 +304,11 @@ class Rig(Cluster):
             except (BrokenPipeError, ConnectionResetError):
                 # refused by its head: the answer may be there already
                 pass
-            return Answer(c.getresponse())
+            answer = Answer(c.getresponse())
         finally:
             c.close()
+        Watch.show(method, path, answer)
+        return answer
 
     def state(self):
         """What a refused request must leave as it was. (Nodes come, go and are slow by themselves;

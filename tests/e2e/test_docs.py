@@ -14,9 +14,11 @@ import sys
 import tempfile
 import urllib.request
 
+import jsonschema
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import Moed  # noqa: E402
-from lib import BUILD, ROOT, Suite, clean_env, equal, need, wait_until  # noqa: E402
+from lib import BUILD, ROOT, Skipped, Suite, clean_env, equal, need, wait_until  # noqa: E402
 from rig import write_config  # noqa: E402
 
 suite = Suite()
@@ -105,7 +107,7 @@ def openapi():
 
 DOCUMENTS = (
     "Job Rank Sample Curve Matrix Checkpoint Report Why Event Node Drift Cluster EnvItem Bind "
-    "PlanDoc Token Submitted".split()
+    "PlanDoc Token Submitted Webhook".split()
 )
 
 
@@ -404,6 +406,25 @@ UNDESCRIBED = {
     "/openapi.json",
     "/v1/sd",
 }
+
+
+@suite.test
+def the_description_is_openapi():
+    """As OpenAPI says what a document of it is, and JSON Schema what a schema."""
+    for schema in openapi()["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    web = os.path.join(ROOT, "tests/web")
+    modules = subprocess.run([os.path.join(web, "modules")], stdout=subprocess.PIPE, text=True)
+    if modules.returncode:
+        raise Skipped(modules.stdout.strip())
+    for document, valid in ((openapi(), True), (dict(openapi(), paths={"jobs": {}}), False)):
+        r = subprocess.run(
+            ["node", os.path.join(web, "openapi.mjs")],
+            input=json.dumps(document),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        equal((r.returncode == 0, r.stdout == "3.1\n"), (valid, valid), r.stdout[:2000])
 
 
 @suite.test

@@ -17,24 +17,11 @@ import time
 from controller import MOED, RECIPE, Moed, Stream, FakeAgent, each_with_a_controller
 from lib import PATIENCE, Skipped, Suite, clean_env, equal, moectl, need, wait_until
 from rig import searches
-from schemas import Schemas
+from schemas import Watch
 
 ROLES = ["viewer", "user", "operator", "admin"]
 suite = Suite()
 test = each_with_a_controller(suite)
-described = []  # schemas of the controller, once one was asked for them
-
-
-def as_described(m, method, path, answer):
-    """Each answer of this suite."""
-    if not described:
-        described.append(None)  # the question for them is answered before they are there
-        described[0] = Schemas(m.ask("GET", "/openapi.json", unix=True, token=None).json)
-    if described[0]:
-        need(not (wrong := described[0].check(method, path, answer)[1]), wrong)
-
-
-Moed.answered = as_described
 
 
 def routes(m):
@@ -129,23 +116,25 @@ def answers_are_as_described(m):
     }
     paths = {
         "{id}": {"jobs": job, "tokens": token["id"]},
-        "{name}": {"nodes": "n1"},
+        "{name}": {"nodes": "n1", "webhooks": "none"},
         "{step}": {"steps": "j-99.a1"},
         "{exec}": {"exec": m.ask("POST", "/v1/jobs/%s/exec" % job, command).json["id"]},
         "{pull}": {"pull": m.ask("POST", "/v1/images/pull", bodies["pull"]).json["id"]},
     }
     # in these states; each has the schema of cancel or drain, but for what agents that look at
-    # images and remove them answer (test_doctor_image.py, test_image_command.py)
+    # images and remove them answer (test_doctor_image.py, test_image_command.py), and a receiver of
+    # events (test_webhooks.py)
     refused = {
         ("DELETE", "/v1/images"),
         ("GET", "/v1/nodes/{name}/image"),
         ("POST", "/v1/jobs/{id}/restart"),
         ("POST", "/v1/jobs/{id}/resume"),
         ("POST", "/v1/nodes/{name}/fence"),
+        ("POST", "/v1/webhooks/{name}/test"),
     }
     want, seen = {
         (method, path)
-        for method, _, path, op in described[0].routes
+        for method, _, path, op in Watch.schemas.routes
         if "schema" in str(op["responses"]["2XX"]) and op["tags"] != ["agent"]
     }, set()
     last = ["/v1/tokens/{id}", "/v1/jobs/{id}/cancel"]
@@ -165,9 +154,32 @@ def answers_are_as_described(m):
         )
         a = m.ask(method, url, body, token=who)
         need(a.status < 300 or (method, path) in refused, "%s %s: %s" % (method, url, a.body))
-        seen |= {described[0].check(method, url, a)[0]}
+        seen |= {Watch.schemas.check(method, url, a)[0]}
     equal(sorted(want - seen), sorted(refused), "described, and never answered")
     agent.running = False
+
+
+@test
+def wrong_answers_are_found(m):
+    """That the check of all answers can fail: each of these is one thing beside the schema."""
+    m.submit()
+    path, schemas = "/v1/jobs", Watch.schemas
+    answer = m.ask("GET", path)
+    equal(schemas.check("GET", path, answer), (("GET", path), None), "an answer as described")
+    job = answer.json["items"][0]
+    for what, changed, wanted in (
+        ("a member more", job | {"colour": "red"}, "'colour' was unexpected"),
+        ("a member less", {k: v for k, v in job.items() if k != "state"}, "'state' is a required"),
+        ("another word", job | {"state": "idle"}, "'idle' is not one of"),
+        ("another kind", job | {"attempt": "1"}, "'1' is not of type"),
+        ("no time", job | {"created_at": "2026-11-21 12:03:04"}, "is not a 'date-time'"),
+        ("no id", job | {"id": "7"}, "'7' does not match"),
+    ):
+        answer.body = json.dumps({"items": [changed], "next": None})
+        found = schemas.check("GET", path, answer)[1] or ""
+        need(wanted in found and "$.items[0]" in found, "%s: %r" % (what, found))
+    served = schemas.check("GET", "/v1/secret", m.ask("GET", "/healthz", token=None))[1]
+    equal(served, "GET /v1/secret answers, and is not described", "a route beside the table")
 
 
 def concrete(path):

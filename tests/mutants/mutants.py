@@ -239,6 +239,27 @@ MUTANTS = [
         [unit("acore", "test_motion")],
     ),
     (
+        "a webhook goes on though nobody took what it sent",
+        "webhook_ended",
+        "if (result != WEBHOOK_FAILED)",
+        "if (true)",
+        [unit("dcore", "test_webhook")],
+    ),
+    (
+        "what a receiver never takes keeps all later events back",
+        "webhook_judge",
+        "return WEBHOOK_REFUSED;",
+        "return WEBHOOK_FAILED;",
+        [unit("dcore", "test_webhook")],
+    ),
+    (
+        "a webhook's secret path is shown",
+        "webhook_host",
+        'strcspn(url + n, "/?#")',
+        "strlen(url + n)",
+        [unit("recipe", "test_webhooks_file")],
+    ),
+    (
         "a kernel that touches no memory waits for a peer",
         "gpu_work_take",
         "power * POWER_SHARE <= w->power_most",

@@ -56,6 +56,7 @@
 #include "daemon/core/view/view_node.h"
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
+#include "daemon/webhooks.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/dryrun.h"
@@ -126,6 +127,12 @@ static const struct {
 	D(recorder_wait_desc),
 	D(rank_recorder_desc),
 	D(recorder_answer_desc),
+	D(webhook_desc),
+	D(webhooks_file_desc),
+	D(webhook_order_desc),
+	D(webhook_answer_desc),
+	D(webhook_delivery_desc),
+	D(webhook_view_desc),
 	D(found_checkpoint_desc),
 	D(unread_state_desc),
 	D(step_report_desc),
