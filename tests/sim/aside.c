@@ -89,6 +89,9 @@ void release_ask(struct releases *r, struct step_dir *d)
 	struct simstep *st = truth_of(d);
 	struct agent_event e = { .type = AE_RELEASED, .job = d->job, .attempt = d->attempt };
 
+	for (size_t i = 0; i < st->launch.n_gpus; i++)
+		if (shell_node(sh)->gpus[st->launch.gpus[i]])
+			st->freed_at = INT64_MAX; /* by whom nobody knew of */
 	if (!st->freed_at)
 		st->freed_at = sim_fault(s, F_GPU_LATE, 0.05) ? s->now + sim_between(s, MS, 30 * S)
 			       : sim_fault(s, F_GPU_HELD, 0.01) ? INT64_MAX

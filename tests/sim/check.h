@@ -31,6 +31,7 @@ void check_health(struct sim *s, const struct record *r);
 /* check_time.c */
 void check_samples(struct sim *s, const struct job *j);
 void check_time(struct sim *s);
+void check_disowned(struct sim *s);
 void check_end(struct sim *s);
 
 /* history.c */

@@ -169,10 +169,10 @@ void check_fork(struct sim *s, const struct proc *p)
 			      (long long)p->gpu, s->nodes[st->node].name,
 			      (long long)user->step->job, (long long)user->step->attempt,
 			      (long long)st->job, (long long)st->attempt);
-	for (size_t i = 0; t->live > 0 && i < s->n_steps; i++) {
+	for (size_t i = 0; t->live > 0 && !st->disowned && i < s->n_steps; i++) {
 		const struct simstep *other = s->steps[i];
 
-		if (other->job != st->job || other->attempt == st->attempt)
+		if (other->job != st->job || other->attempt == st->attempt || other->disowned)
 			continue;
 		for (size_t k = 0; k < other->n_procs; k++)
 			if ((other->procs[k].alive && !other->procs[k].stuck) ||

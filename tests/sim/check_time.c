@@ -91,6 +91,34 @@ void check_time(struct sim *s)
 	}
 }
 
+/* The controller knows that somebody said so: it was not put back to before. */
+static bool taken_for_gone(const struct sim *s, const struct simstep *st)
+{
+	const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
+	const struct step *known = j ? step_find(j, st->attempt, s->nodes[st->node].name) : NULL;
+
+	return st->disowned && (known ? known->gone : s->n_restores == 0);
+}
+
+/* A person's word that a node is off was believed, and it is heard: what lives there is ended. */
+void check_disowned(struct sim *s)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		const struct simstep *st = s->steps[i];
+		const struct simnode *n = &s->nodes[st->node];
+		int64_t since = MO_MAX(MO_MAX(n->ok_since, n->trouble_at),
+				       MO_MAX(s->ctl.up_since, s->ctl.paused_until));
+
+		if (taken_for_gone(s, st) && !st->hung && n->ok_since && s->ctl.up &&
+		    proc_any(st) && s->now - MO_MAX(since, st->hung_at) > 60 * S)
+			sim_violation(s,
+				      "%s was called off, and is heard for %lld s: j-%lld attempt "
+				      "%lld lives there still",
+				      n->name, (long long)((s->now - since) / S),
+				      (long long)st->job, (long long)st->attempt);
+	}
+}
+
 /* Samples: no iteration is missing between the first and the last of an attempt whose nodes kept
  * their disks. */
 void check_samples(struct sim *s, const struct job *j)
@@ -183,6 +211,11 @@ void check_end(struct sim *s)
 				      s->nodes[step->node].name);
 	}
 	past_check_end(s);
+	for (size_t i = 0; i < s->n_steps; i++)
+		if (s->steps[i]->disowned && proc_any(s->steps[i]))
+			sim_violation(s, "j-%lld attempt %lld lives on %s at the end",
+				      (long long)s->steps[i]->job, (long long)s->steps[i]->attempt,
+				      s->nodes[s->steps[i]->node].name);
 	for (size_t i = 0; i < st->n_nodes; i++)
 		if (st->nodes[i]->state != NODE_UP || st->nodes[i]->strays.any)
 			sim_violation(s, "%s is %s%s at the end", st->nodes[i]->name,

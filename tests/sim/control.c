@@ -148,6 +148,15 @@ static void placed_on_lost(struct sim *s, const struct record *r)
 			sim_harm(s, r->job, r->attempt);
 }
 
+static void disown(struct sim *s, const struct record *r)
+{
+	struct simstep *st = step_of(s, sim_node(s, r->node), r->job, r->attempt);
+
+	sim_harm(s, r->job, r->attempt);
+	if (st)
+		proc_disown(s, st);
+}
+
 static void take(struct sim *s, const struct record *r)
 {
 	const struct job *j =
@@ -159,6 +168,8 @@ static void take(struct sim *s, const struct record *r)
 	check_history(s, r);
 	if (r->type == REC_PLACE)
 		sim_job(s, r->job)->unheard = job_find(core_state(s->ctl.shadow), r->job)->unheard;
+	if (r->type == REC_GONE && mo_starts_with(r->gone->how, "fenced by"))
+		disown(s, r);
 	if (core_update(s->ctl.shadow, r) != 0)
 		sim_violation(s, "a stored record of type %s is refused at replay",
 			      record_type_names[r->type]);

@@ -40,6 +40,8 @@ const char *const fault_names[_FAULT_N] = {
 	"flipped bit found: the newest backup is put back", "attempt adopted after a restore",
 	"unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
 	"a person ends an unknown step", "a person says that a missing step is gone",
+	"a person calls a node off that is not",
+	"step that lives is taken for dead by his word",
 	"a check goes critical", "checks go critical on 30 % of the nodes",
 	"a critical check is ok again", "checks after a failure come late", "node cordoned",
 	"node not cordoned: cap", "attempt waits for checks", "restart --from 0",

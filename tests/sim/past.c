@@ -225,7 +225,8 @@ int64_t past_known_live(const struct sim *s, const struct job *j)
 	for (size_t i = 0; i < s->n_steps; i++) {
 		const struct simstep *st = s->steps[i];
 
-		if (st->job != j->id || !step_find(j, st->attempt, s->nodes[st->node].name))
+		if (st->job != j->id || st->disowned ||
+		    !step_find(j, st->attempt, s->nodes[st->node].name))
 			continue;
 		for (size_t k = 0; k < st->n_procs; k++)
 			n += (st->procs[k].alive && !st->procs[k].stuck) + st->procs[k].child;

@@ -26,10 +26,39 @@ void proc_look_empty(struct sim *s, struct simstep *st, int64_t delay)
 	stepd_later(s, st, delay, &e);
 }
 
+/* What nobody holds the controller to any more is counted no more. */
+static void lives(struct sim *s, const struct simstep *st, int more)
+{
+	if (!st->disowned)
+		sim_job(s, st->job)->live += more;
+}
+
+bool proc_any(const struct simstep *st)
+{
+	for (size_t i = 0; i < st->n_procs; i++)
+		if ((st->procs[i].alive && !st->procs[i].stuck) || st->procs[i].child)
+			return true;
+	return false;
+}
+
+void proc_disown(struct sim *s, struct simstep *st)
+{
+	struct attempt *a = sim_past_attempt(s, st->job, st->attempt);
+
+	if (st->disowned || (!st->stepd && !proc_any(st)))
+		return;
+	s->fault_counts[F_FENCED_ALIVE]++;
+	for (size_t i = 0; i < st->n_procs; i++)
+		lives(s, st, -(st->procs[i].alive && !st->procs[i].stuck) - st->procs[i].child);
+	st->disowned = true;
+	if (a)
+		a->lossy = true;
+}
+
 static void drop_child(struct sim *s, struct proc *p)
 {
 	if (p->child)
-		sim_job(s, p->step->job)->live--;
+		lives(s, p->step, -1);
 	p->child = false;
 }
 
@@ -44,7 +73,7 @@ void proc_kill_all(struct sim *s, struct simstep *st)
 		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
 			p->stuck = true;
 			sim_harm(s, st->job, st->attempt);
-			sim_job(s, st->job)->live--; /* never runs user code again */
+			lives(s, st, -1); /* never runs user code again */
 			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
 			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
 			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
@@ -103,7 +132,7 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 	p->started = p->alive = p->child = true;
 	check_fork(s, p);
 	s->nodes[st->node].gpus[p->gpu] = p;
-	sim_job(s, st->job)->live += 2;
+	lives(s, st, 2);
 	e.note.pid = p->pid;
 	stepd_event(s, st, &e);
 	if (p->alive)
@@ -151,7 +180,7 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	p->ended_at = s->now;
 	p->ended_mono_ns = clock_boot_us(s, st->node) * 1000;
 	if (!p->stuck)
-		sim_job(s, st->job)->live--;
+		lives(s, st, -1);
 	s->nodes[st->node].gpus[p->gpu] = NULL;
 	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld",
 		  s->nodes[st->node].name, (long long)st->job, (long long)st->attempt,

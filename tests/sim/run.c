@@ -83,6 +83,7 @@ static void one(struct sim *s, const struct queued *e)
 	case K_FAULT: fault_happen(s); break;
 	case K_CHECK:
 		check_time(s);
+		check_disowned(s);
 		past_check_reported(s);
 		token_check(s);
 		sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);

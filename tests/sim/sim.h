@@ -247,6 +247,9 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local);
 void stepd_stuck(struct sim *s, struct proc *p);
 /* every process of the step is killed; how many live on for a while */
 size_t proc_hunt(struct sim *s, struct simstep *st);
+bool proc_any(const struct simstep *st); /* that runs */
+/* Its node was called off by a person, and it lives: it must end once the node is heard. */
+void proc_disown(struct sim *s, struct simstep *st);
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
 void step_lost(struct sim *s, struct simstep *st); /* with its node */
 

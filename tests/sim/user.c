@@ -1,5 +1,5 @@
 /* People: they submit, cancel, pause, resume, restart, drain and undrain, try again until they are
- * answered, and fence only what is truly off. */
+ * answered, and fence what is truly off, or so they think. */
 #include "tests/sim/sim.h"
 
 #include <string.h>
@@ -181,19 +181,36 @@ void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const c
 	user_send(s, op);
 }
 
+/* An attempt has all of its ranks here: it would go on to write beside the next one, which is what
+ * a person who fences answers for. */
+static bool trains_alone(const struct sim *s, int node)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		const struct simstep *st = s->steps[i];
+		const struct attempt *a =
+			st->node == node ? sim_past_attempt(s, st->job, st->attempt) : NULL;
+
+		if (a && (int64_t)st->n_procs >= a->world && proc_any(st))
+			return true;
+	}
+	return false;
+}
+
 static void fence(struct sim *s)
 {
 	for (int n = 0; n < NODES; n++) {
 		const struct node *node = node_find(core_state(s->ctl.shadow), s->nodes[n].name);
 
-		if (s->nodes[n].power || !node || node->state != NODE_DOWN)
+		if (!node || node->state != NODE_DOWN ||
+		    (s->nodes[n].power && (!sim_chance(s, 0.5) || trains_alone(s, n))))
 			continue;
+		s->fault_counts[F_FENCED_WRONGLY] += s->nodes[n].power;
 		struct op *op = user_op(s, IN_FENCE);
 
 		op->node = n;
 		snprintf(op->boot, sizeof(op->boot), "%s", node->boot.id);
 		user_send(s, op);
-		if (sim_chance(s, 0.5))
+		if (!s->nodes[n].power && sim_chance(s, 0.5))
 			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL,
 			       NULL);
 		return;
