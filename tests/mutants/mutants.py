@@ -2935,7 +2935,7 @@ MUTANTS = [
     (
         "a step's waiting is a rank's own",
         "core_own",
-        "p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms",
+        "busy ? p->busy_ms : p->step_ms",
         "p->step_ms",
         [unit("dcore", "test_straggler")],
     ),
@@ -3564,6 +3564,20 @@ MUTANTS = [
         "n->n <= j->last",
         "n->n < 0",
         [unit("agent", "test_journal")],
+    ),
+    (
+        "whole steps are held against parts of them",
+        "readings_of",
+        "own->own_busy == busy",
+        "own",
+        [unit("dcore", "test_straggler")],
+    ),
+    (
+        "steps told by another agent are more of the same",
+        "core_own",
+        "busy != k->own_busy",
+        "false",
+        [unit("dcore", "test_straggler")],
     ),
     (
         "notes are deleted before they are acknowledged",

@@ -3,6 +3,7 @@
  * from its store after each of its turns and reaches the shadow core record by record: that core is
  * the restarted controller, and must be equal to it. */
 #include "tests/sim/moed.h"
+#include "tests/sim/before.h"
 #include "tests/sim/check.h"
 
 #include <stdlib.h>
@@ -290,6 +291,17 @@ static void look(struct sim *s)
 	}
 }
 
+/* The one that ended was of the release before. */
+static void upgrade(struct sim *s)
+{
+	if (s->ctl.instance == 0 || s->ctl.upgraded || s->ctl.restoring || s->ctl.flipped ||
+	    !sim_fault(s, F_UPGRADED, 0.2))
+		return;
+	sim_trace(s, "the controller is upgraded");
+	s->ctl.upgraded = true;
+	before_store(s);
+}
+
 void control_start(struct sim *s)
 {
 	bool other_machine = s->ctl.dark || !s->ctl.shadow;
@@ -302,6 +314,7 @@ void control_start(struct sim *s)
 		s->ctl.journal = journal_new();
 		moed_begin(s, NULL);
 	}
+	upgrade(s);
 	past_restore(s);
 	s->ctl.up = true;
 	s->ctl.dark = false;

@@ -13,6 +13,7 @@ const char *const fault_names[_FAULT_N] = {
 	"controller killed", "controller paused", "controller dies with its machine",
 	"controller dies before the store", "controller dies between store and reply",
 	"controller dies between replies", "controller dies while it starts",
+	"controller upgraded",
 	"agent dies between effects", "agent dies within what it writes", "and its node with it",
 	"stepd dies between effects", "stepd dies within what it writes",
 	"journal cannot be written",

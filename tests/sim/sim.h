@@ -6,15 +6,15 @@
  * seed), plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md that were
  * met), states (docs/states.md), world (queue, chance), faults (their names), clock (of nodes),
  * control (who waits for the controller, its crashes, what it stored), moed and seams (what is
- * about it), wall (its clocks), past (backups), node (an agent and what it is on), shell (what of
- * it is production's), network (messages), wire (what happens to them on their way), health (what
- * it finds of its node), steps (what it has of its steps), line (what it says with their
- * supervisors), aside (what it asks for beside them), notes and writer (their journals, as stepd
- * writes them), stepd (supervisor's shell), proc (its processes), outside (their machine), train
- * (what the ranks do), files (checkpoints), engine (beside their steps), user, token and request
- * (people), fault and heal (what breaks, what is repaired), the check files (invariants), history
- * (what leaves by its age). Structs: machine.h (nodes, steps, processes), truth.h (jobs, attempts,
- * checkpoints). */
+ * about it), wall (its clocks), past (backups), before (what an older release left), node
+ * (an agent and what it is on), shell (what of it is production's), network (messages), wire (what
+ * happens to them on their way), health (what it finds of its node), steps (what it has of its
+ * steps), line (what it says with their supervisors), aside (what it asks for beside them), notes
+ * and writer (their journals, as stepd writes them), stepd (supervisor's shell), proc (its
+ * processes), outside (their machine), train (what the ranks do), files (checkpoints), engine
+ * (beside their steps), user, token and request (people), fault and heal (what breaks, what is
+ * repaired), the check files (invariants), history (what leaves by its age). Structs: machine.h
+ * (nodes, steps, processes), truth.h (jobs, attempts, checkpoints). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -130,6 +130,7 @@ struct control {
 	int64_t skew, wall_ahead, wall_was, boot, boot_at;
 	bool synced, blurred, held;
 	bool flipped;             /* a bit of its disk is another than it wrote */
+	bool upgraded;            /* it is of this release since */
 	struct backup *restoring; /* what its next start begins with, NULL its own */
 	struct asked *asked;
 	size_t n_asked; /* messages that it has not answered */

@@ -59,21 +59,33 @@ static const struct gpu_sensors *gpu_of(const struct core *c, const struct rank 
 	return NULL;
 }
 
+static bool some_busy(const struct job_beats *b)
+{
+	for (size_t i = 0; i < b->n_ranks; i++)
+		if (b->ranks[i].own_busy)
+			return true;
+	return false;
+}
+
+/* Where some tell what of a step was no waiting, who tells of all of it (an agent of before) tells
+ * of the others, not of itself. */
 static struct rank_value *readings_of(const struct turn *t, const struct job *j,
 				      const struct job_beats *b, int sign)
 {
 	struct rank_value *r = mo_alloc_array(j->run.n_ranks + 1, sizeof(*r));
+	bool busy = some_busy(b);
 
 	for (size_t i = 0; i < j->run.n_ranks; i++) {
 		const struct rank *k = &j->run.ranks[i];
+		const struct rank_beat *own = &b->ranks[i];
 		const struct gpu_sensors *g =
 			sign == SIGN_CLOCK ? gpu_of(t->core, k, t->now) : NULL;
 
 		r[i] = (struct rank_value){ .rank = (int64_t)i,
 					    .stage = k->coords ? k->coords->pp : 0,
-					    .value = sign == SIGN_STEP ? rank_own_ms(&b->ranks[i])
-						     : g               ? g->clock_mhz
-								       : MO_NONE_F };
+					    .value = g ? g->clock_mhz : MO_NONE_F };
+		if (sign == SIGN_STEP && own->own_busy == busy)
+			r[i].value = rank_own_ms(own);
 	}
 	return r;
 }

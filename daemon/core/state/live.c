@@ -251,10 +251,16 @@ void core_own(struct core *c, const struct job *j, const struct rank_progress *p
 
 	assert(p->rank >= 0 && (size_t)p->rank < j->run.n_ranks);
 	k = &b->ranks[p->rank];
-	own = p->busy_ms != MO_NONE_F ? p->busy_ms : p->step_ms;
+	bool busy = p->busy_ms != MO_NONE_F;
+	own = busy ? p->busy_ms : p->step_ms;
 	/* no rank takes nothing, nor longer; !: NaN too */
 	if (!(own > 0 && own <= OWN_MS_MAX) || p->iteration <= k->own_at)
 		return;
+	if (busy != k->own_busy) { /* of another agent: one does not tell of the other */
+		k->n_own = 0;
+		k->usual_ms = MO_NONE_F;
+		k->own_busy = busy;
+	}
 	k->own_at = p->iteration;
 	k->own_ms[k->n_own++ % OWN_WINDOW] = own;
 	if (k->n_own % OWN_WINDOW == 0)

@@ -104,6 +104,7 @@ struct rank_beat {
 	/* its own times of steps, a ring; how many there were, and of which iteration the last */
 	double own_ms[OWN_WINDOW];
 	int64_t n_own, own_at;
+	bool own_busy; /* they are what of a step was no waiting; else all of it */
 	/* the least median of such a window in this attempt, and what they deviated from it;
 	 * MO_NONE_F: there was none */
 	double usual_ms, usual_sigma;

@@ -73,6 +73,7 @@
 #include "lib/wire/backup.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
+#include "tests/before_keys.h"
 
 /* clang-format off */
 #define D(x) { #x, &x }
@@ -639,13 +640,28 @@ static void test_all_are_listed(void **state)
 	globfree(&found);
 }
 
+/* What is said to have come later is there: a key that was renamed since is none that was added. */
+static void test_later_keys(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(later_keys); i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < ELEMENTSOF(all); k++)
+			for (size_t f = 0; f < all[k].desc->n_fields; f++)
+				found |= mo_streq(all[k].desc->name, later_keys[i].of) &&
+					 mo_streq(all[k].desc->fields[f].name, later_keys[i].key);
+		if (!found)
+			fail_msg("%s has no key %s", later_keys[i].of, later_keys[i].key);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_absent),         cmocka_unit_test(test_extreme),
 		cmocka_unit_test(test_wild),           cmocka_unit_test(test_older_text),
 		cmocka_unit_test(test_all_are_listed), cmocka_unit_test(test_every_cut),
-		cmocka_unit_test(test_older_state),
+		cmocka_unit_test(test_older_state),    cmocka_unit_test(test_later_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

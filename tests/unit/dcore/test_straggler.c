@@ -161,6 +161,11 @@ static void a_rank_of_half_the_speed_is_named(void **state)
 	end();
 }
 
+static double own_times(size_t rank)
+{
+	return rank_own_times_of(core_state(w.core), world_job(&w, id), rank);
+}
+
 /* Step times that hold the waiting are alike; what of them was none is not. */
 static void what_was_no_waiting_counts_before_the_step(void **state)
 {
@@ -174,6 +179,33 @@ static void what_was_no_waiting_counts_before_the_step(void **state)
 	}
 	expect(0, 0, 1, 0);
 	assert_int_equal(world_job(&w, id)->straggler.rank, 1);
+	end();
+}
+
+/* Agents of before know no more than the step, which holds the waiting: their ranks are not held
+ * against those that tell what of it was none, and one whose agent is another from now on begins
+ * anew. */
+static void whole_steps_are_not_held_against_parts(void **state)
+{
+	const double step[RANKS] = { 2 * STEP, 2 * STEP, 2 * STEP, 2 * STEP };
+
+	begin();
+	for (int64_t i = 1; i <= 60; i++) {
+		for (int64_t k = 0; k < RANKS; k++)
+			rank(k)->busy_ms = k == 1 ? MO_NONE_F : STEP;
+		iterate(i, 2 * STEP, step);
+	}
+	expect(0, 0, 0, 0);
+	assert_true(own_times(0) == 1 && own_times(1) == 1);
+	for (int64_t i = 61; i <= 120; i++) {
+		rank(0)->busy_ms = i <= 90 ? MO_NONE_F : STEP;
+		rank(1)->busy_ms = STEP;
+		iterate(i, 2 * STEP, step);
+		assert_true(own_times(0) == MO_NONE_F || own_times(0) == 1);
+		assert_true(own_times(1) == MO_NONE_F || own_times(1) == 1);
+	}
+	expect(0, 0, 0, 0);
+	assert_true(own_times(1) == 1);
 	end();
 }
 
@@ -540,6 +572,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rank_of_half_the_speed_is_named),
 		cmocka_unit_test(what_was_no_waiting_counts_before_the_step),
+		cmocka_unit_test(whole_steps_are_not_held_against_parts),
 		cmocka_unit_test(one_that_was_always_slow_is_named_too),
 		cmocka_unit_test(a_job_that_is_slower_blames_nobody),
 		cmocka_unit_test(few_and_many_are_not_blamed),
