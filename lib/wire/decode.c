@@ -375,15 +375,24 @@ static size_t value_end(const char *text, size_t at, size_t n)
 	return n;
 }
 
-/* One element of a list, its own tree being all that stands in memory. */
-static int piece(const struct mo_field *f, const char *text, size_t n, void *obj)
+/* One element of a list of structs, into one that is initialised; *ret_end is behind it. Where it
+ * is not plain, its own tree is all that stands in memory. */
+static int piece(const struct mo_desc *d, const char *text, size_t at, size_t n, void *element,
+		 size_t *ret_end)
 {
 	struct decoder dec = { 0 };
 	struct json_object *json = NULL;
-	int r = wire_parse(text, n, &json, NULL);
+	size_t length;
 
+	if (wire_direct_next(d, text + at, n - at, element, &length)) {
+		*ret_end = at + length;
+		return 0;
+	}
+	mo_desc_done(d, element);
+	*ret_end = value_end(text, at, n);
+	int r = wire_parse(text + at, *ret_end - at, &json, NULL);
 	if (r == 0)
-		r = element(&dec, f, json, NULL, obj);
+		r = object(&dec, d, json, NULL, element);
 	json_object_put(json);
 	return r;
 }
@@ -396,11 +405,11 @@ static int list_in_pieces(const struct mo_field *f, const char *text, size_t at,
 	int r = 0;
 
 	while (more && r == 0) {
-		size_t end = value_end(text, at, n);
-
-		r = end < n && text[end] != '}' ? piece(f, text + at, end - at, obj) : -EINVAL;
-		more = r == 0 && text[end] == ',';
-		at = end + more;
+		r = piece(f->sub, text, at, n, mo_vec_append(f, obj), &at);
+		if (r == 0 && (at == n || (text[at] != ',' && text[at] != ']')))
+			r = -EINVAL;
+		more = r == 0 && text[at] == ',';
+		at += more;
 	}
 	*ret_end = at + 1;
 	return r;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/assert.h"
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/base/utf8.h"
 #include "lib/wire/parse.h"
@@ -111,12 +112,58 @@ static bool tri(struct reader *r, int8_t *ret)
 	return true;
 }
 
+/* Of \X; 0: it is none of those that stand for one byte. */
+static char unescaped(char c)
+{
+	static const char written[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	const char *at = c ? strchr(written, c) : NULL;
+
+	return at ? meant[at - written] : '\0';
+}
+
+/* One character that is not plain. */
+static bool special(struct reader *r, struct mo_buf *b)
+{
+	size_t left = (size_t)(r->end - r->at);
+	char c = left > 1 && *r->at == '\\' ? unescaped(r->at[1]) : '\0';
+	size_t n = left && (*r->at & 0x80) ? mo_utf8_next(r->at, left) : 0;
+
+	mo_buf_add(b, c ? &c : r->at, c ? 1 : n);
+	r->at += c ? 2 : n;
+	return c || n;
+}
+
+/* A string with characters that are written in another way, or are no ASCII. */
+static bool written_out(struct reader *r, struct mo_buf *b)
+{
+	if (!take(r, '"'))
+		return false;
+	for (;;) {
+		size_t n = mo_text_plain(r->at, (size_t)(r->end - r->at));
+
+		mo_buf_add(b, r->at, n);
+		r->at += n;
+		if (take(r, '"'))
+			return true;
+		if (!special(r, b))
+			return false;
+	}
+}
+
 static bool string(struct reader *r, size_t max, char **ret)
 {
-	const char *s;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *begin = r->at, *s;
 	size_t n;
 
-	if (!text(r, &s, &n) || (r->strict && n > (max ? max : WIRE_STRING_MAX)))
+	if (!text(r, &s, &n)) {
+		r->at = begin;
+		if (!written_out(r, &b))
+			return false;
+		s = b.data;
+		n = b.len;
+	}
+	if (r->strict && n > (max ? max : WIRE_STRING_MAX))
 		return false;
 	*ret = mo_strndup(s, n);
 	return true;
@@ -147,8 +194,8 @@ static bool timestamp(struct reader *r, int64_t *ret)
 
 static bool element(struct reader *r, const struct mo_field *f, void *obj)
 {
-	int64_t v;
-	char *s;
+	int64_t v = MO_NONE;
+	char *s = NULL;
 
 	if (f->kind == MO_VEC)
 		return object(r, f->sub, mo_vec_append(f, obj));
@@ -161,12 +208,12 @@ static bool element(struct reader *r, const struct mo_field *f, void *obj)
 		return true;
 	}
 	if (f->kind == MO_INTS) {
-		if (!integer(r, &v))
+		if ((r->strict || !take_word(r, "null")) && !integer(r, &v))
 			return false;
 		mo_ints_add(AT(int64_t *, obj, f), &COUNT(obj, f), v);
 		return true;
 	}
-	if (!string(r, 0, &s))
+	if (!take_word(r, "null") && !string(r, 0, &s))
 		return false;
 	*(char **)mo_grow_raw(AT(void *, obj, f), &COUNT(obj, f), sizeof(char *)) = s;
 	return true;
@@ -264,4 +311,14 @@ bool wire_direct(const struct mo_desc *d, const char *text, size_t n, bool stric
 	struct reader r = { .at = text, .end = text + n, .strict = strict };
 
 	return n > 0 && n <= WIRE_BYTES_MAX && object(&r, d, obj) && r.at == r.end;
+}
+
+bool wire_direct_next(const struct mo_desc *d, const char *text, size_t n, void *obj, size_t *ret_n)
+{
+	struct reader r = { .at = text, .end = text + n };
+
+	if (!object(&r, d, obj))
+		return false;
+	*ret_n = (size_t)(r.at - text);
+	return true;
 }

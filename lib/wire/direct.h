@@ -1,10 +1,10 @@
 /* JSON text -> described struct with no tree between them, for what is plainly good: as
- * wire_encode() writes, without escapes. It takes a fifth of the tree's time, and nearly all that a
- * controller reads are beats of that kind.
+ * wire_encode() writes. It takes a fifth of the tree's time, and nearly all that a controller reads
+ * is of that kind: beats, records, and at a start the snapshot.
  *
- * It judges nothing: what it does not take (white space, escapes, bytes beyond ASCII, keys that are
- * unknown or given twice, whatever is wrong) the tree takes, or refuses with what is wrong and
- * where. What never happens: it takes what the tree refuses, or reads it as something else
+ * It judges nothing: what it does not take (white space, \u, NaN, keys that are unknown or given
+ * twice, whatever is wrong) the tree takes, or refuses with what is wrong and where. What never
+ * happens: it takes what the tree refuses, or reads it as something else
  * (tests/unit/wire/test_direct.c, tests/fuzz/fuzz_json.c). */
 #pragma once
 #include "lib/base/desc.h"
@@ -17,3 +17,6 @@
 
 /* obj is initialised; false: what is in it is worth nothing. */
 bool wire_direct(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj);
+/* The same, not strict, of an object that more may follow. ret_n: its bytes. */
+bool wire_direct_next(const struct mo_desc *d, const char *text, size_t n, void *obj,
+		      size_t *ret_n);

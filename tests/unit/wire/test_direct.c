@@ -29,7 +29,7 @@ static void fill_list(const struct mo_field *f, void *obj, int depth)
 		else if (f->kind == MO_REALS)
 			mo_reals_add(AT(double *, obj, f), n, i ? 0.5 : MO_NONE_F);
 		else
-			mo_strs_add(AT(char **, obj, f), n, "a b");
+			mo_strs_add(AT(char **, obj, f), n, i ? "a\t\"b\"\\\n" : NULL);
 	}
 }
 
@@ -47,7 +47,7 @@ static void fill(const struct mo_desc *d, void *obj, int depth)
 		case MO_ID: *AT(int64_t, obj, f) = number; break;
 		case MO_TIME: *AT(int64_t, obj, f) = INT64_C(1795249850123456); break;
 		case MO_REAL: *AT(double, obj, f) = 1.0 / (double)(i + 3); break;
-		case MO_STR: mo_str_set(AT(char *, obj, f), "text"); break;
+		case MO_STR: mo_str_set(AT(char *, obj, f), "text, t\xc3\xa9xt"); break;
 		case MO_ENUM: *AT(int, obj, f) = f->n_names - 1; break;
 		case MO_STRUCT: fill(f->sub, AT(void, obj, f), depth - 1); break;
 		case MO_OPT:
@@ -167,7 +167,11 @@ static void what_is_odd_is_left_to_the_tree(void **state)
 		"{\"beat\":1234567890123456789}",
 		"{\"beat\":\"1\"}",
 		"{\"node\":\"a\\u0062\"}",
-		"{\"node\":\"a\xc3\xa9\"}",
+		"{\"node\":\"a\xc3\"}",
+		"{\"node\":\"a\xc3\xa9",
+		"{\"node\":\"a\\x\"}",
+		"{\"node\":\"a\\\"}",
+		"{\"node\":\"a\\",
 		"{\"node\":\"a\n\"}",
 		"{\"node\":1}",
 		"{\"motion\":1}",
@@ -184,6 +188,34 @@ static void what_is_odd_is_left_to_the_tree(void **state)
 	for (size_t i = 0; i < ELEMENTSOF(odd); i++)
 		assert_false(agree(&agent_sync_desc, odd[i], strlen(odd[i]), i % 2));
 	assert_true(agree(&agent_sync_desc, "{\"beat\":-1,\"node\":null}", 23, true));
+}
+
+static void strings_are_read_as_the_tree_does(void **state)
+{
+	static const char text[] =
+		"{\"node\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t \xc3\xa9 \xe2\x82\xac\",\"boot_id\":\"\"}";
+	struct agent_sync s;
+
+	assert_true(agree(&agent_sync_desc, text, strlen(text), true));
+	mo_desc_init(&agent_sync_desc, &s);
+	assert_true(wire_direct(&agent_sync_desc, text, strlen(text), true, &s));
+	assert_string_equal(s.node, "\"\\/\b\f\n\r\t \xc3\xa9 \xe2\x82\xac");
+	assert_string_equal(s.boot_id, "");
+	mo_desc_done(&agent_sync_desc, &s);
+}
+
+static void one_is_read_of_several(void **state)
+{
+	static const char text[] = "{\"beat\":7},{\"beat\":8}]";
+	struct agent_sync s;
+	size_t n = 0;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	assert_true(wire_direct_next(&agent_sync_desc, text, strlen(text), &s, &n));
+	assert_int_equal(s.beat, 7);
+	assert_int_equal(n, 10);
+	assert_false(wire_direct_next(&agent_sync_desc, text, 9, &s, &n));
+	mo_desc_done(&agent_sync_desc, &s);
 }
 
 /* Of strict input no more than its row allows. */
@@ -205,7 +237,8 @@ static void what_is_too_much_is_left_to_the_tree(void **state)
 		{ "{\"s\":\"abcd\"}", false, true },
 		{ "{\"l\":[1,2,3,4]}", true, false },
 		{ "{\"l\":[1,2,3,4]}", false, true },
-		{ "{\"l\":[1,null]}", false, false },
+		{ "{\"l\":[1,null]}", false, true },
+		{ "{\"l\":[1,null]}", true, false },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++)
@@ -219,6 +252,8 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_taken),
 		cmocka_unit_test(what_is_changed_is_the_same_to_both),
 		cmocka_unit_test(what_is_odd_is_left_to_the_tree),
+		cmocka_unit_test(strings_are_read_as_the_tree_does),
+		cmocka_unit_test(one_is_read_of_several),
 		cmocka_unit_test(what_is_too_much_is_left_to_the_tree),
 	};
 
