@@ -200,15 +200,15 @@ int parts_fill(const struct parts_table *t, struct submit *s, struct mo_error *e
 		return mo_error_set(err, -EINVAL, "it refers to parts %lld, which are not there",
 				    (long long)s->parts);
 	const struct parts *parts = &k->parts;
+	for (size_t i = 0; i < parts->n_env; i++)
+		mo_desc_copy(&env_item_desc, MO_ADD(s, env, &env_item_desc), &parts->env[i]);
 	if (!k->shared)
-		k->shared = shared_new(&parts->engine, parts->profiles, parts->n_profiles);
+		k->shared = shared_new(&parts->engine, parts->profiles, parts->n_profiles, s);
 	submit_share(s, k->shared);
 	if (s->own)
 		submit_own(s, s->own);
 	mo_desc_free(&engine_own_desc, s->own);
 	s->own = NULL;
-	for (size_t i = 0; i < parts->n_env; i++)
-		mo_desc_copy(&env_item_desc, MO_ADD(s, env, &env_item_desc), &parts->env[i]);
 	s->parts = MO_NONE;
 	return 0;
 }

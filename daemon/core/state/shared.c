@@ -4,12 +4,16 @@
 
 #include <string.h>
 
+#include "daemon/core/state/shared_words.h"
 #include "lib/base/assert.h"
 
 static const struct mo_field set_fields[] = {
 	MO_D_SUB(shared, engine, MO_STRUCT, &engine_desc,
 		 "the engine's description; of a recipe with parts of its own, the rest of it"),
 	MO_D_VEC(shared, profiles, &env_profile_desc, "environment profiles that go with the job"),
+	MO_D_LIST(shared, argv, MO_STRS, "the command of the job that came first"),
+	MO_D_LIST(shared, prepare, MO_STRS, "its words of engine.prepare"),
+	MO_D_VEC(shared, env, &env_item_desc, "its environment"),
 };
 static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
 
@@ -50,16 +54,29 @@ struct engine engine_base_of(const struct engine *e)
 	return base;
 }
 
-/* Borrows. */
+/* What makes two sets one: without words. Borrows. */
 static struct shared set_of(const struct submit *s)
 {
-	return (struct shared){ 0, submit_is_own(s) ? engine_base_of(&s->engine) : s->engine,
-				s->profiles, s->n_profiles };
+	return (struct shared){ .engine = submit_is_own(s) ? engine_base_of(&s->engine) : s->engine,
+				.profiles = s->profiles,
+				.n_profiles = s->n_profiles };
 }
 
-struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n)
+struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n,
+			  const struct submit *words)
 {
-	struct shared given = { 0, *e, (struct env_profile *)profiles, n };
+	struct shared given = { .engine = *e,
+				.profiles = (struct env_profile *)profiles,
+				.n_profiles = n };
+
+	if (words) {
+		given.argv = words->argv;
+		given.n_argv = words->n_argv;
+		given.prepare = words->prepare;
+		given.n_prepare = words->n_prepare;
+		given.env = words->env;
+		given.n_env = words->n_env;
+	}
 	struct shared *s = mo_desc_dup(&set_desc, &given);
 
 	s->refs = 1;
@@ -97,6 +114,7 @@ void submit_unshare(void *submit)
 
 	if (!s->shared)
 		return;
+	words_return(s);
 	submit_disown(s);
 	mo_desc_init(&engine_desc, &s->engine);
 	s->profiles = NULL;
@@ -107,6 +125,7 @@ void submit_unshare(void *submit)
 void submit_share(struct submit *s, struct shared *with)
 {
 	shared_ref(with); /* before what s has goes: it may be the same */
+	words_own(s);
 	submit_unshare(s);
 	mo_desc_done(&engine_desc, &s->engine);
 	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
@@ -114,14 +133,17 @@ void submit_share(struct submit *s, struct shared *with)
 	s->profiles = with->profiles;
 	s->n_profiles = with->n_profiles;
 	s->shared = with;
+	words_lend(s);
 }
 
 void submit_unique(struct submit *s)
 {
-	struct shared *copy = s->shared ? shared_new(&s->engine, s->profiles, s->n_profiles) : NULL;
+	struct shared *copy =
+		s->shared ? shared_new(&s->engine, s->profiles, s->n_profiles, NULL) : NULL;
 
 	if (!copy)
 		return;
+	words_own(s);
 	submit_unshare(s);
 	s->engine = copy->engine;
 	s->profiles = copy->profiles;
@@ -168,13 +190,14 @@ static struct shared *add(struct shared_pool *p, struct shared *s)
 	return p->items[0] = s;
 }
 
-/* What is the recipe's own is no part of the set. */
+/* Neither what is the recipe's own nor words are part of what tells sets apart. */
 static bool same(const struct shared *at, const struct submit *s, const struct shared *want)
 {
-	struct shared base = *at;
+	const struct shared base = { .engine = submit_is_own(s) ? engine_base_of(&at->engine)
+								: at->engine,
+				     .profiles = at->profiles,
+				     .n_profiles = at->n_profiles };
 
-	if (submit_is_own(s))
-		base.engine = engine_base_of(&at->engine);
 	return mo_desc_equal(&set_desc, &base, want);
 }
 
@@ -205,17 +228,21 @@ static struct shared *find_or_add(struct shared_pool *p, const struct submit *s)
 	if (!s->shared) {
 		const struct shared set = set_of(s);
 
-		return add(p, shared_new(&set.engine, set.profiles, set.n_profiles));
+		return add(p, shared_new(&set.engine, set.profiles, set.n_profiles, s));
 	}
 	return add(p, shared_ref(s->shared));
 }
 
 void shared_pool_take(struct shared_pool *p, struct submit *s)
 {
+	struct shared *set = find_or_add(p, s);
 	const struct engine_own given = engine_own_of(&s->engine);
-	struct engine_own *own = submit_is_own(s) ? mo_desc_dup(&engine_own_desc, &given) : NULL;
+	struct engine_own *own;
 
-	submit_share(s, find_or_add(p, s));
+	if (set == s->shared)
+		return;
+	own = submit_is_own(s) ? mo_desc_dup(&engine_own_desc, &given) : NULL;
+	submit_share(s, set);
 	if (own)
 		submit_own(s, own);
 	mo_desc_free(&engine_own_desc, own);

@@ -1,6 +1,7 @@
 /* The engine's description and the environment profiles of a job are eight tenths of its submit in
  * memory (80 kB of Primus') and the same for most jobs: each distinct set is held once and counted.
- * What is shared is never changed. A copy of a job (mo_desc_copy) has its own. */
+ * Words and variables that are the set's too are held by it alone (shared_words.h). What is shared
+ * is never changed. A copy of a job (mo_desc_copy) has its own. */
 #pragma once
 #include "daemon/core/state/state.h"
 
@@ -9,9 +10,18 @@ struct shared {
 	struct engine engine;
 	struct env_profile *profiles;
 	size_t n_profiles;
+	/* as the job says that came first; others have of it what they say too (shared_words.h) */
+	char **argv;
+	size_t n_argv;
+	char **prepare;
+	size_t n_prepare;
+	struct env_item *env;
+	size_t n_env;
 };
-/* With copies of both, and one reference for the caller. */
-struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n);
+/* With copies of all, and one reference for the caller. words: the job that came first; NULL: none
+ * is to share its words. */
+struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n,
+			  const struct submit *words);
 struct shared *shared_ref(struct shared *s);
 struct shared *shared_unref(struct shared *s); /* NULL allowed; NULL */
 /* s has these instead of its own; one more reference. */

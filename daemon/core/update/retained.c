@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "daemon/core/state/shared.h"
+#include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/edit.h"
 #include "lib/base/assert.h"
 #include "lib/base/desc_fit.h"
@@ -146,6 +146,7 @@ static void texts_clear(struct job *j)
 	struct recipe_engine *e = &r->engine;
 
 	submit_own_forget(s);
+	words_return(s);
 	mo_str_set(&s->recipe_text, NULL);
 	mo_str_set(&j->config.text, NULL);
 	mo_strs_clear(&s->argv, &s->n_argv);

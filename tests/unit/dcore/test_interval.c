@@ -1,5 +1,6 @@
 /* checkpoint.every: auto: measured cost and failures become the next attempt's interval; the last
  * checkpoint before a loss spike is kept. */
+#include "daemon/core/state/shared.h"
 #include "tests/unit/dcore/world.h"
 
 #include <math.h>
@@ -202,6 +203,7 @@ static void the_recipes_own_words_follow(void **state)
 				 *word = mo_printf("at:%s", number);
 	const char *want[] = { "train", "--save", number, "--lr", "500", word };
 
+	submit_unique(&j->spec);
 	for (size_t i = 0; i < 6; i++)
 		mo_str_set(&j->spec.argv[i], own[i]);
 	for (int list = 0; list < 2; list++) {

@@ -1,5 +1,5 @@
 /* One set of engine and profiles for many submits (daemon/core/state/shared.h). */
-#include "daemon/core/state/shared.h"
+#include "daemon/core/state/shared_words.h"
 #include "tests/unit/dcore/world.h"
 
 static void fill(struct submit *s, const char *kind, const char *profile)
@@ -69,9 +69,85 @@ static void test_a_changed_one(void **state)
 	(void)state;
 }
 
+static void say(struct submit *s, const char *dir, const char *value)
+{
+	struct env_item *e;
+
+	MO_ADD(s, env, &env_item_desc);
+	MO_ADD(s, env, &env_item_desc);
+	mo_strs_add(&s->argv, &s->n_argv, "train");
+	mo_strs_add(&s->argv, &s->n_argv, dir);
+	mo_strs_add(&s->prepare, &s->n_prepare, "a script");
+	e = &s->env[0];
+	mo_str_set(&e->name, "A");
+	mo_str_set(&e->value, "of the engine");
+	e = &s->env[1];
+	mo_str_set(&e->name, "B");
+	mo_str_set(&e->value, value);
+}
+
+/* Words and variables that are the same at the same place are held once, others by each job; who
+ * has shared them has them after the first one is gone, and after a change of the set. */
+static void test_words(void **state)
+{
+	struct shared_pool pool = { 0 };
+	struct submit x, y, a = { 0 }, b = { 0 };
+
+	fill(&x, "torch", "base");
+	say(&x, "/ckpt/x", "1");
+	fill(&y, "torch", "base");
+	say(&y, "/ckpt/y", "2");
+	mo_strs_add(&y.prepare, &y.n_prepare, "one more");
+	mo_desc_init(&submit_desc, &a);
+	mo_desc_init(&submit_desc, &b);
+	shared_pool_copy(&pool, &a, &x);
+	shared_pool_copy(&pool, &b, &y);
+	assert_ptr_equal(a.shared, b.shared);
+	assert_ptr_equal(a.argv[0], b.argv[0]);
+	assert_ptr_equal(a.prepare[0], b.prepare[0]);
+	assert_ptr_equal(a.env[0].value, b.env[0].value);
+	assert_true(mo_desc_equal(&submit_desc, &a, &x));
+	assert_true(mo_desc_equal(&submit_desc, &b, &y));
+	mo_desc_done(&submit_desc, &a);
+	shared_pool_take(&pool, &b); /* as a start does */
+	assert_true(mo_desc_equal(&submit_desc, &b, &y));
+	submit_unique(&b);
+	shared_pool_done(&pool);
+	assert_true(mo_desc_equal(&submit_desc, &b, &y));
+	mo_str_set(&b.argv[0], "other");
+	mo_desc_done(&submit_desc, &b);
+	mo_desc_done(&submit_desc, &x);
+	mo_desc_done(&submit_desc, &y);
+	(void)state;
+}
+
+/* They may be returned, where all of them are to go. */
+static void test_words_that_go(void **state)
+{
+	struct shared_pool pool = { 0 };
+	struct submit x, a = { 0 };
+
+	fill(&x, "torch", "base");
+	say(&x, "/ckpt/x", "1");
+	mo_desc_init(&submit_desc, &a);
+	shared_pool_copy(&pool, &a, &x);
+	assert_ptr_equal(a.argv[0], a.shared->argv[0]);
+	words_return(&a);
+	assert_null(a.argv[0]);
+	assert_null(a.env[1].value);
+	mo_strs_clear(&a.argv, &a.n_argv);
+	assert_string_equal(a.shared->argv[0], "train");
+	mo_desc_done(&submit_desc, &a);
+	shared_pool_done(&pool);
+	mo_desc_done(&submit_desc, &x);
+	(void)state;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_copies_share),
-					    cmocka_unit_test(test_a_changed_one) };
+					    cmocka_unit_test(test_a_changed_one),
+					    cmocka_unit_test(test_words),
+					    cmocka_unit_test(test_words_that_go) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
