@@ -3510,6 +3510,13 @@ MUTANTS = [
         [unit("daemon", "test_journal")],
     ),
     (
+        "a cluster is large enough for any job",
+        "place_suits",
+        "return all >= r->gpus;",
+        "return all > 0;",
+        [unit("dcore", "test_place")],
+    ),
+    (
         "parts of its own are those of whom it shares with",
         "same_shared",
         "&& k->like_own == submit_is_own(s)",
