@@ -54,7 +54,7 @@ static void post(const struct webhook_order *o, struct webhook_answer *ret)
 	const char *path = o->url + strlen(host);
 	const char *const headers[] = { time, mac, NULL };
 	const struct mo_http_call call = { .url = host,
-					   .path = *path == '/' ? path : "/",
+					   .path = path && *path ? path : "/",
 					   .method = "POST",
 					   .body = o->body,
 					   .body_len = strlen(o->body),
