@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -46,6 +47,7 @@ static int no_more(void *arg, const char *data, size_t n)
 
 static void post(const struct webhook_order *o, struct webhook_answer *ret)
 {
+	assert(o->url && o->body);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_freep) char *host = webhook_host(o->url);
 	int64_t now = mo_clock_wall_us() / 1000000;
@@ -54,7 +56,7 @@ static void post(const struct webhook_order *o, struct webhook_answer *ret)
 	const char *path = o->url + strlen(host);
 	const char *const headers[] = { time, mac, NULL };
 	const struct mo_http_call call = { .url = host,
-					   .path = *path == '/' ? path : "/",
+					   .path = path && *path ? path : "/",
 					   .method = "POST",
 					   .body = o->body,
 					   .body_len = strlen(o->body),

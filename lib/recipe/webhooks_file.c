@@ -29,7 +29,8 @@ static const char *url_problem(const char *url)
 			: mo_starts_with(url, "http://") ? 7
 							 : 0;
 
-	if (!scheme || !url[scheme] || strchr("/:?#", url[scheme]))
+	if (!scheme || !url[scheme] || strchr("/:?#", url[scheme]) ||
+	    strcspn(url, "?#") < scheme + strcspn(url + scheme, "/"))
 		return "url: expected https://HOST/PATH";
 	if (strlen(url) > URL_MAX)
 		return "url: longer than 2048 bytes";

@@ -2143,9 +2143,9 @@ MUTANTS = [
     ),
     (
         "a command that failed is proof",
-        "on_exit_status",
-        "si->si_code == CLD_EXITED && si->si_status == 0",
-        "si->si_code == CLD_EXITED",
+        "on_ended",
+        "end->exited && end->status == 0",
+        "end->exited",
         [e2e("test_faults.py", "a_command_that_fails_is_no_proof")],
     ),
     (

@@ -45,6 +45,8 @@ static void refused(void **state)
 	} rows[] = {
 		{ "https://hooks.example.com/T0/B0", "ftp://x/hush", "url: expected https://", 3 },
 		{ "https://hooks.example.com/T0/B0", "https:///hush", "url: expected https://", 3 },
+		{ "https://hooks.example.com/T0/B0", "https://h?key=hush", "url: expected https://",
+		  3 },
 		{ "https://hooks.example.com/T0/B0", "http://far.example.com/hush",
 		  "url: http:// to another machine", 3 },
 		{ "https://hooks.example.com/T0/B0", "https://u:hush@far.example.com/",
