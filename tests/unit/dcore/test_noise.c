@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <math.h>
 #include <time.h>
 
 #include "daemon/core/update/verify.h"
@@ -234,9 +235,19 @@ static double seconds_of_answers(int64_t n)
 	return (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) / 1e9;
 }
 
+/* The least of three: what else a core does counts as this program's now and then. */
+static double least_of_answers(int64_t n)
+{
+	double least = seconds_of_answers(n);
+
+	for (int i = 0; i < 2; i++)
+		least = fmin(least, seconds_of_answers(n));
+	return least;
+}
+
 static void answers_about_many_checkpoints_cost_no_squares(void **state)
 {
-	double few = seconds_of_answers(100), all = seconds_of_answers(MO_CHECKPOINTS_MAX);
+	double few = least_of_answers(100), all = least_of_answers(MO_CHECKPOINTS_MAX);
 
 	print_message("%.1f ms of CPU time for 100, %.1f ms for %d\n", few * 1e3, all * 1e3,
 		      MO_CHECKPOINTS_MAX);
