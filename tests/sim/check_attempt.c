@@ -138,7 +138,8 @@ void check_final(struct sim *s, const struct record *r)
 			      (long long)r->job, job_state_names[to->state]);
 	if (to->state == JOB_COMPLETED) {
 		const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
-		struct attempt *a = sim_attempt(s, r->job, j->attempt);
+		/* after a restore it may be one of before */
+		struct attempt *a = sim_past_attempt(s, r->job, j->attempt);
 
 		for (int64_t k = 0; a && k < a->world; k++)
 			if (!a->ranks[k] || a->ranks[k]->alive || a->ranks[k]->code != 0)

@@ -31,7 +31,7 @@ struct attempt {
 	int64_t n_started, n_alive, broken_at;
 	/* cut: samples of it went with a lost controller */
 	bool training, ending, lossy, cut;
-	int64_t in_hands; /* samples that die with its supervisor */
+	int64_t in_hands;     /* samples that die with its supervisor */
 	int64_t stands_until; /* its files grow */
 	int64_t saving;       /* iteration being saved, 0 none */
 	/* its loss is no number from that iteration on, 0 never; it is odd_loss in these */
