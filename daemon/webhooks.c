@@ -11,6 +11,7 @@
 #include "daemon/api.h"
 #include "daemon/errand.h"
 #include "daemon/webhook_body.h"
+#include "daemon/webhooks_sent.h"
 #include "lib/base/fd.h"
 #include "lib/loop/loop.h"
 #include "lib/recipe/webhooks_file.h"
@@ -20,8 +21,6 @@
 #define TIMEOUT_MS 10000
 #define ERRAND_US (15 * 1000000LL) /* beyond that of its request */
 #define ANSWER_MAX 65536
-#define SENT_MAX 65536
-#define SENT "webhooks.sent"
 
 struct hook;
 /* One that is on its way; errand NULL: none. */
@@ -49,72 +48,8 @@ struct webhooks {
 	struct mo_timer *timer;
 };
 
-static const struct mo_field webhook_delivery_fields[] = {
-	MO_D(webhook_delivery, time, MO_TIME, "when it began"),
-	MO_D(webhook_delivery, first, MO_INT, "seq of the first event; null: of a test"),
-	MO_D(webhook_delivery, last, MO_INT, "seq of the last one"),
-	MO_D(webhook_delivery, events, MO_INT, "how many they are"),
-	MO_D(webhook_delivery, status, MO_INT, "HTTP status of the answer; null: there was none"),
-	MO_D(webhook_delivery, error, MO_STR, "why there was none", .omit = true),
-	MO_D_ENUM(webhook_delivery, result, webhook_result_names,
-		  "delivered; refused: the receiver does not take these, they are left; failed: it "
-		  "is tried again"),
-	MO_D(webhook_delivery, ms, MO_INT, "milliseconds that it took"),
-	MO_D(webhook_delivery, test, MO_BOOL, "somebody asked for it"),
-};
-const struct mo_desc webhook_delivery_desc = MO_DESC(webhook_delivery, webhook_delivery_fields);
-
-static const struct mo_field webhook_view_fields[] = {
-	MO_D(webhook_view, name, MO_STR, "name of the webhook"),
-	MO_D(webhook_view, host, MO_STR, "where it sends to; the rest of its URL is a secret"),
-	MO_DN(webhook_view, is_signed, "signed", MO_BOOL, "deliveries have a signature"),
-	MO_D_LIST(webhook_view, types, MO_STRS, "patterns of event types; none: all"),
-	MO_D_LIST(webhook_view, jobs, MO_STRS, "patterns of names of jobs; none: all events"),
-	MO_D_ENUM(webhook_view, format, webhook_format_names, "what is posted"),
-	MO_D(webhook_view, next, MO_INT, "seq of the event that it is to be sent next"),
-	MO_D(webhook_view, waiting, MO_INT, "events that it is still to be sent, 50 at most"),
-	MO_D(webhook_view, failures, MO_INT, "tries that failed since the last that did not"),
-	MO_D(webhook_view, due_at, MO_TIME, "when it is tried again; null: it does not wait",
-	     .omit = true),
-	MO_D(webhook_view, delivered, MO_INT, "deliveries since the start of the controller"),
-	MO_D(webhook_view, refused, MO_INT, "those that the receiver refused"),
-	MO_D(webhook_view, failed, MO_INT, "tries that failed"),
-	MO_D(webhook_view, missed, MO_INT,
-	     "events, of any type, that were not kept until it could be sent them"),
-	MO_D_VEC(webhook_view, deliveries, &webhook_delivery_desc, "the newest 20 tries"),
-};
-const struct mo_desc webhook_view_desc = MO_DESC(webhook_view, webhook_view_fields);
-
-/* STATE/webhooks.sent */
-struct webhook_sent {
-	char *name;
-	int64_t next;
-};
-struct webhooks_sent {
-	struct webhook_sent *items;
-	size_t n_items;
-};
-static const struct mo_field webhook_sent_fields[] = {
-	MO_D(webhook_sent, name, MO_STR, "of the webhook"),
-	MO_D(webhook_sent, next, MO_INT, "seq that it is to be sent next"),
-};
-static const struct mo_desc webhook_sent_desc = MO_DESC(webhook_sent, webhook_sent_fields);
-static const struct mo_field webhooks_sent_fields[] = {
-	MO_D_VEC(webhooks_sent, items, &webhook_sent_desc, "all of them"),
-};
-static const struct mo_desc webhooks_sent_desc = MO_DESC(webhooks_sent, webhooks_sent_fields);
-MO_DEFINE_DONE(webhooks_sent)
-
-static char *sent_path(const struct manager *m)
-{
-	return mo_path(m->options->state_dir, SENT);
-}
-
-/* Not synced: what a loss of power takes back is sent again. */
 static void keep_sent(const struct webhooks *s)
 {
-	_cleanup_(mo_freep) char *path = sent_path(s->manager);
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(webhooks_sent_done) struct webhooks_sent all;
 
 	mo_desc_init(&webhooks_sent_desc, &all);
@@ -124,27 +59,18 @@ static void keep_sent(const struct webhooks *s)
 		one->name = mo_strdup(s->hooks[i].config->name);
 		one->next = s->hooks[i].pace.next;
 	}
-	wire_encode(&webhooks_sent_desc, &all, &b);
-	int r = mo_write_file(path, b.data, b.len, 0600, false);
-	if (r < 0)
-		mo_log(MO_WARNING, NULL, NULL,
-		       "%s: %s: after a start webhooks are sent the newest events again", path,
-		       strerror(-r));
+	webhooks_sent_write(s->manager->options->state_dir, &all);
 }
 
 /* Where the last controller was with each; one that it did not have begins with what happens now.
  * A state that was restored from a backup may have fewer events. */
 static void take_up(struct webhooks *s)
 {
-	_cleanup_(mo_freep) char *path = sent_path(s->manager);
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(webhooks_sent_done) struct webhooks_sent all;
 	int64_t newest = manager_state(s->manager)->next_event_seq;
 
 	mo_desc_init(&webhooks_sent_desc, &all);
-	if (mo_read_file(path, SENT_MAX, &b) >= 0)
-		(void)wire_decode(&webhooks_sent_desc, b.data ? b.data : "", b.len, false, &all,
-				  NULL);
+	webhooks_sent_read(s->manager->options->state_dir, &all);
 	for (size_t i = 0; i < s->file.n_webhooks; i++) {
 		s->hooks[i].pace.next = newest;
 		for (size_t k = 0; k < all.n_items; k++)

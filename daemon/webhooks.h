@@ -3,6 +3,7 @@
 #pragma once
 #include "daemon/core/rules/webhook.h"
 #include "daemon/manager.h"
+#include "daemon/webhook_view.h"
 
 struct webhooks;
 /* A file that cannot be used is said in the log, and there are none. */
@@ -11,30 +12,6 @@ void webhooks_new(struct manager *m);
 struct webhooks *webhooks_free(struct webhooks *s);
 /* Sends what is new; at the end of each turn, when its events are durable. */
 void webhooks_flush(struct manager *m);
-
-/* One try. */
-struct webhook_delivery {
-	int64_t time; /* when it began */
-	int64_t first, last, events;
-	int64_t status; /* of HTTP; MO_NONE: there was no answer, and why: */
-	char *error;
-	int result; /* enum webhook_result */
-	int64_t ms;
-	bool test;
-};
-#define WEBHOOK_DELIVERIES_KEPT 20
-struct webhook_view {
-	char *name, *host;
-	bool is_signed;
-	char **types, **jobs;
-	size_t n_types, n_jobs;
-	int format;
-	int64_t next, waiting, failures, due_at;
-	int64_t delivered, refused, failed, missed; /* since the start */
-	struct webhook_delivery *deliveries;
-	size_t n_deliveries;
-};
-extern const struct mo_desc webhook_delivery_desc, webhook_view_desc;
 
 size_t webhooks_count(const struct manager *m);
 /* Of the i-th; borrows all but host, which the caller frees. */

@@ -57,6 +57,7 @@
 #include "daemon/core/view/why_view.h"
 #include "daemon/effects.h"
 #include "daemon/webhooks.h"
+#include "daemon/webhooks_sent.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/dryrun.h"
@@ -134,6 +135,8 @@ static const struct {
 	D(webhook_answer_desc),
 	D(webhook_delivery_desc),
 	D(webhook_view_desc),
+	D(webhook_sent_desc),
+	D(webhooks_sent_desc),
 	D(found_checkpoint_desc),
 	D(unread_state_desc),
 	D(step_report_desc),
