@@ -31,7 +31,6 @@ static const struct {
 	{ "job", "over_us", "942a7667" },
 	{ "job", "pace", "06a90546" },
 	{ "job", "phase_of", "4b5eed67" },
-	{ "job", "phase_rank", "f71790b4" },
 	{ "job", "phase_said", "4b5eed67" },
 	{ "job", "placed_at", "1c8e7734" },
 	{ "job", "skips", "7be00994" },
