@@ -53,6 +53,8 @@ static const struct {
 	{ "rank", "doing", "53ba8982" },
 	{ "rank", "own_times", "da036ffc" },
 	{ "state", "clock_leapt", "d8f29fc9" },
+	{ "step", "pause", "cb7ad317" },
+	{ "step", "pause_rank", "cb7ad317" },
 	{ "scan_result", "free_bytes", "b1d41202" },
 	{ "sample", "batch_samples", "c0f0e48e" },
 	{ "sample", "consumed_samples", "c0f0e48e" },
