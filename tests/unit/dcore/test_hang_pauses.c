@@ -198,6 +198,11 @@ static void a_save_that_ends_behind_an_evaluation(void **state)
 	word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
 	word(&w, 0, id, NOTE_CHECKPOINT, PHASE_NONE, 0);
 	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 0, id, NOTE_CHECKPOINT, PHASE_NONE, 0);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	word(&w, 0, id, NOTE_PHASE, PHASE_TRAIN, 0);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
 	word(&w, 1, id, NOTE_PHASE, PHASE_TRAIN, 2);
 	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
 	world_done(&w);
