@@ -1,8 +1,9 @@
 /* Keys that came after commit 33bc1e30, whose records were the first of version 2, each with the
  * commit that brought it (git log -p of the rows of MO_D and its like): a release of then wrote
  * none of them, and a store of its is read by ours. Left out are keys of
- * what people ask for (a recipe), and those by which a record means something else (check.later,
- * incident.uncounted): no release wrote such a record without. */
+ * what people ask for (a recipe), and those by which a record or a job means something else
+ * (check.later, incident.uncounted; job.over_us, of a job that was over and began again): no
+ * release wrote such a one without. */
 #pragma once
 #include <stddef.h>
 
@@ -28,7 +29,6 @@ static const struct {
 	{ "job", "ledger_marks", "d173b44f" },
 	{ "job", "longest_start_us", "dbbc64f2" },
 	{ "job", "numbers", "48972ff1" },
-	{ "job", "over_us", "942a7667" },
 	{ "job", "pace", "06a90546" },
 	{ "job", "phase_of", "4b5eed67" },
 	{ "job", "phase_said", "4b5eed67" },
