@@ -1,8 +1,9 @@
 /* Keys that came after commit 33bc1e30, whose records were the first of version 2, each with the
  * commit that brought it (git log -p of the rows of MO_D and its like): a release of then wrote
- * none of them, and a store of its is read by ours. Left out are keys of
- * what people ask for (a recipe), and those by which a record means something else (check.later,
- * incident.uncounted): no release wrote such a record without. */
+ * none of them, and a store, a directory or a message of its is read by ours. Left out are keys of
+ * what people ask for (a recipe), and those by which a record or a job means something else
+ * (check.later, incident.uncounted; job.over_us, of a job that was over and began again): no
+ * release wrote such a one without. */
 #pragma once
 #include <stddef.h>
 
@@ -28,10 +29,8 @@ static const struct {
 	{ "job", "ledger_marks", "d173b44f" },
 	{ "job", "longest_start_us", "dbbc64f2" },
 	{ "job", "numbers", "48972ff1" },
-	{ "job", "over_us", "942a7667" },
 	{ "job", "pace", "06a90546" },
 	{ "job", "phase_of", "4b5eed67" },
-	{ "job", "phase_rank", "f71790b4" },
 	{ "job", "phase_said", "4b5eed67" },
 	{ "job", "placed_at", "1c8e7734" },
 	{ "job", "skips", "7be00994" },
@@ -53,13 +52,33 @@ static const struct {
 	{ "node", "spare_since", "48611869" },
 	{ "rank", "doing", "53ba8982" },
 	{ "rank", "own_times", "da036ffc" },
+	{ "rank_progress", "busy_ms", "8c07e97c" },
 	{ "state", "clock_leapt", "d8f29fc9" },
+	{ "step", "pause", "cb7ad317" },
+	{ "step", "pause_rank", "cb7ad317" },
 	{ "scan_result", "free_bytes", "b1d41202" },
 	{ "sample", "batch_samples", "c0f0e48e" },
 	{ "sample", "consumed_samples", "c0f0e48e" },
 	{ "waterfall", "image", "49497af5" },
 	{ "waterfall", "unfinished", "d173b44f" },
+	{ "agent_hello", "metrics_port", "dfeb648f" },
+	{ "agent_sync", "doubts", "f1de59d9" },
+	{ "agent_sync", "images", "18d1a0e9" },
+	{ "agent_sync", "motion", "2addbc01" },
+	{ "agent_sync", "pulls", "18d1a0e9" },
+	{ "step_report", "activity", "91c97983" },
+	{ "step_report", "motion", "2addbc01" },
+	{ "step_report", "recorder", "44497674" },
+	{ "step_report", "waits", "149055cd" },
 	{ "nodeinfo", "holders", "4a6a1593" },
 	{ "nodeinfo", "walls", "2c8bda39" },
+	{ "spool", "devices_root", "2c8bda39" },
+	{ "spool", "images_dir", "18d1a0e9" },
+	{ "spool", "layer", "233b598a" },
+	{ "spool", "memory_bytes", "895a2196" },
+	{ "spool", "own_namespace", "ba011825" },
+	{ "spool", "pids", "895a2196" },
+	{ "spool", "runtimes", "18d1a0e9" },
+	{ "spool", "squashfs", "18d1a0e9" },
 };
 /* clang-format on */

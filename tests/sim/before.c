@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/core/agent/fence_book.h"
+#include "agent/core/stepd/spool.h"
 #include "daemon/journal.h"
 #include "daemon/journal_replay.h"
+#include "lib/base/fd.h"
 #include "lib/store/store.h"
 #include "lib/wire/parse.h"
 #include "tests/before_keys.h"
 #include "tests/sim/moed.h"
+#include "tests/sim/notes.h"
 #include "tests/unit/seams/world.h"
 
 static bool came_later(const struct mo_desc *d, const struct mo_field *f)
@@ -143,4 +147,36 @@ void before_store(struct sim *s)
 	for (size_t i = 0; i < t.n; i++)
 		free(t.records[i]);
 	free(t.records);
+}
+
+/* Which is there for so long that it is on disk, whatever becomes of the power. */
+static void put_again(const struct mo_desc *d, const char *path)
+{
+	const char *text = seam_text(path);
+
+	if (text && *text) {
+		_cleanup_(mo_freep) char *was = before_text(d, text, strlen(text));
+
+		seam_put(path, was);
+	}
+}
+
+/* The fence knew no boot. */
+void before_node(struct sim *s, int node)
+{
+	const struct simnode *n = &s->nodes[node];
+	_cleanup_(mo_freep) char *fence = mo_printf("/%s/state/fence.json", n->name);
+	_cleanup_(mo_freep) char *boot = mo_printf("/%s/state/fence-boot.json", n->name);
+
+	put_again(&fence_file_desc, fence);
+	seam_remove(boot);
+	for (size_t i = 0; i < s->n_steps; i++) {
+		const struct simstep *st = s->steps[i];
+		_cleanup_(mo_freep) char *dir =
+			st->node == node && st->spooled ? notes_dir(s, st) : NULL;
+		_cleanup_(mo_freep) char *entry = dir ? mo_path(dir, "launch.json") : NULL;
+
+		if (entry)
+			put_again(&spool_desc, entry);
+	}
 }

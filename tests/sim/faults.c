@@ -15,6 +15,7 @@ const char *const fault_names[_FAULT_N] = {
 	"controller dies between replies", "controller dies while it starts",
 	"controller upgraded",
 	"agent dies between effects", "agent dies within what it writes", "and its node with it",
+	"agent upgraded", "message of an agent of before",
 	"stepd dies between effects", "stepd dies within what it writes",
 	"journal cannot be written",
 	"request lost", "reply lost", "connection reset within a request",

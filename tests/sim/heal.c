@@ -44,6 +44,16 @@ void fault_repair(struct sim *s)
 	fault_bring_back(s);
 }
 
+/* A hang is ended by what an agent of now tells of it; one of before leaves that to people. */
+static void upgrade_all(struct sim *s)
+{
+	for (int n = 0; n < NODES; n++)
+		if (s->nodes[n].before && s->nodes[n].agent)
+			agent_kill(s, n, S);
+		else if (s->nodes[n].before)
+			node_upgrade(s, n);
+}
+
 /* Nothing breaks any more, and what is broken is repaired. */
 void fault_heal(struct sim *s)
 {
@@ -61,4 +71,5 @@ void fault_heal(struct sim *s)
 		if (s->steps[i]->hung)
 			stepd_hang_end(s, s->steps[i]);
 	fault_repair(s);
+	upgrade_all(s);
 }

@@ -61,6 +61,7 @@ struct order {
 struct simnode {
 	char name[16];
 	bool power, agent_up;
+	bool before;            /* its agent is of the release before */
 	int64_t boot, instance; /* counters */
 	struct sim_clock clock;
 	struct agent_core *agent;

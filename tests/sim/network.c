@@ -6,6 +6,7 @@
 
 #include "lib/model/orders.h"
 #include "lib/wire/decode.h"
+#include "tests/sim/before.h"
 #include "tests/sim/shell.h"
 #include "tests/unit/seams/world.h"
 
@@ -62,6 +63,15 @@ void controller_cancel(struct controller *c, uint64_t id)
 	take(c, (int64_t)id, &given_up);
 }
 
+static char *said(struct sim *s, const struct simnode *n, int kind, const struct mo_buf *json)
+{
+	if (!n->before || kind == M_TRADE)
+		return mo_strndup(json->data, json->len);
+	s->fault_counts[F_OLD_WORD]++;
+	return before_text(kind == M_HELLO ? &agent_hello_desc : &agent_sync_desc, json->data,
+			   json->len);
+}
+
 static struct message *message_new(struct sim *s, const struct shell *sh, int kind,
 				   const char *token, const struct mo_buf *json)
 {
@@ -71,9 +81,9 @@ static struct message *message_new(struct sim *s, const struct shell *sh, int ki
 			       .node = sh->node,
 			       .request = ++s->ctl.request,
 			       .instance = shell_node(sh)->instance,
-			       .text = mo_strndup(json->data, json->len),
-			       .token = mo_strdup(token),
-			       .n = json->len };
+			       .text = said(s, shell_node(sh), kind, json),
+			       .token = mo_strdup(token) };
+	m->n = strlen(m->text);
 	return m;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "tests/sim/before.h"
 #include "tests/sim/steps.h"
 
 struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt)
@@ -173,6 +174,13 @@ void agent_up(struct sim *s, int node)
 		steps_connect(s, node);
 }
 
+void node_upgrade(struct sim *s, int node)
+{
+	sim_trace(s, "%s: its agent is upgraded", s->nodes[node].name);
+	s->nodes[node].before = false;
+	before_node(s, node);
+}
+
 void agent_kill(struct sim *s, int node, int64_t down_us)
 {
 	struct simnode *n = &s->nodes[node];
@@ -182,6 +190,8 @@ void agent_kill(struct sim *s, int node, int64_t down_us)
 	sim_trace(s, "%s: agent dies for %lld ms", n->name, (long long)(down_us / MS));
 	n->agent = agent_core_free(n->agent);
 	shell_close(n);
+	if (n->before && (s->quiet || sim_fault(s, F_AGENT_UPGRADED, 0.3)))
+		node_upgrade(s, node);
 	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
 }
 

@@ -177,6 +177,7 @@ void run_seed(uint64_t seed, const struct less *less, bool trace, struct counts 
 	for (int n = 0; n < NODES; n++) {
 		mo_desc_init(&node_health_desc, &s->nodes[n].health);
 		snprintf(s->nodes[n].name, sizeof(s->nodes[n].name), "n%02d", n);
+		s->nodes[n].before = sim_chance(s, 0.3);
 		if (n < s->plan.nodes)
 			sim_at(s, s->now + sim_between(s, 0, 3 * S), K_BOOT, n, 0, NULL, NULL);
 	}

@@ -6,7 +6,7 @@
  * seed), plan and shrink (what breaks in it, and less), coverage (rows of docs/states.md that were
  * met), states (docs/states.md), world (queue, chance), faults (their names), clock (of nodes),
  * control (who waits for the controller, its crashes, what it stored), moed and seams (what is
- * about it), wall (its clocks), past (backups), before (what an older release left), node
+ * about it), wall (its clocks), past (backups), before (what an older release left, said), node
  * (an agent and what it is on), shell (what of it is production's), network (messages), wire (what
  * happens to them on their way), health (what it finds of its node), steps (what it has of its
  * steps), line (what it says with their supervisors), aside (what it asks for beside them), notes
@@ -204,6 +204,7 @@ void node_lose(struct sim *s, int node, int64_t off_us);
 void node_off(struct sim *s, int node, int64_t off_us);
 void agent_up(struct sim *s, int node);
 void agent_kill(struct sim *s, int node, int64_t down_us);
+void node_upgrade(struct sim *s, int node); /* of before, and its agent is down */
 void agent_event(struct sim *s, int node, struct agent_event *e);
 /* copies note, scan, progress */
 void agent_later(struct sim *s, int node, int64_t delay, const struct agent_event *e);

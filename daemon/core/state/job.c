@@ -96,6 +96,9 @@ static const struct mo_field step_fields[] = {
 	     .omit = true),
 	MO_D(step, outside, MO_BOOL, "somebody on its machine stopped it, not the controller",
 	     .omit = true),
+	MO_D_ENUM(step, pause, phase_names, "save or evaluation that is not over by its words",
+		  .omit = true),
+	MO_D(step, pause_rank, MO_INT, "the rank that spoke of that", .omit = true),
 };
 const struct mo_desc step_desc = MO_DESC(step, step_fields);
 static const struct mo_field job_fields[] = {
@@ -236,10 +239,9 @@ static const struct mo_field job_fields[] = {
 	      "iteration that the save under way is of; MO_NONE: no save, or not known",
 	      .omit = true),
 	MO_DP(job, progress, phase_said, "phase_said", MO_INT,
-	      "when the phase was said, by the clock of its node, us; MO_NONE: not known",
+	      "when the save or evaluation under way was said, by the clock of its node, us; "
+	      "MO_NONE: not known",
 	      .omit = true),
-	MO_DP(job, progress, phase_rank, "phase_rank", MO_INT,
-	      "the rank that said the phase; MO_NONE: not known", .omit = true),
 	MO_DP(job, progress, longest_start_us, "longest_start_us", MO_INT,
 	      "microseconds from its places to its first iteration, of the attempt before this one "
 	      "that took longest; MO_NONE: none got there",

@@ -69,6 +69,10 @@ struct step {
 	bool prepared;
 	bool missing; /* hung because the agent no longer knows it */
 	int64_t first_rank, n_ranks, n_exited, n_bad; /* n_bad: exits that are not code 0 */
+	/* PHASE_SAVE or PHASE_EVAL that is not over by its words, and the rank that said so;
+	 * PHASE_NONE: neither */
+	int pause;
+	int64_t pause_rank;
 };
 enum intent {
 	INTENT_NONE,
@@ -171,9 +175,9 @@ struct job_progress {
 	/* core time of the newest iteration that a record tells; job_progress_at() */
 	int64_t at;
 	int phase; /* of the job: enum phase */
-	/* of its newest word: the iteration that a save is of, and when it was said by the clock of
-	 * its node, and the rank that said it; MO_NONE: not known */
-	int64_t phase_of, phase_said, phase_rank;
+	/* of a save or an evaluation under way: the iteration that it is of, and when it was said,
+	 * by the clock of its node; MO_NONE: not known */
+	int64_t phase_of, phase_said;
 	struct sample *samples;
 	size_t n_samples;
 	struct job_shown shown;

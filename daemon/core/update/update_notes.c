@@ -6,6 +6,7 @@
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
+#include "daemon/core/update/phases.h"
 #include "daemon/core/update/prepared.h"
 #include "daemon/core/update/samples.h"
 #include "daemon/core/update/waterfall.h"
@@ -104,47 +105,6 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 		j->failure.exit0_at = time;
 }
 
-/* of: iteration of a save. */
-static void phase_said(struct job *j, const struct note *n, int64_t of)
-{
-	j->progress.phase_of = of;
-	j->progress.phase_said = n->time;
-	j->progress.phase_rank = n->rank;
-}
-
-/* That a save or an evaluation is over says the rank that spoke of it last. What another says may
- * be of the attempt's start, from a node that was cut off since; clocks of two do not tell. */
-static bool is_old_word(const struct job *j, const struct note *n)
-{
-	const struct job_progress *p = &j->progress;
-
-	return (p->phase == PHASE_SAVE || p->phase == PHASE_EVAL) && n->phase != PHASE_SAVE &&
-	       n->phase != PHASE_EVAL && p->phase_rank != MO_NONE && n->rank != p->phase_rank;
-}
-
-/* The line of an iteration that was over when a save or an evaluation began may come behind their
- * word, from another node: it does not end them. A save says which iteration it is of; what trains
- * on beside one is behind that. */
-static bool before_phase(const struct job *j, const struct note *n)
-{
-	const struct job_progress *p = &j->progress;
-
-	if (p->phase != PHASE_SAVE && p->phase != PHASE_EVAL)
-		return false;
-	if (p->phase_of != MO_NONE)
-		return n->sample->iteration <= p->phase_of;
-	return n->time != MO_NONE && p->phase_said != MO_NONE &&
-	       n->time - samples_step_us(j) <= p->phase_said;
-}
-
-static void phase_set(struct job *j, int phase, int64_t time)
-{
-	if (phase == j->progress.phase)
-		return;
-	ledger_charge(j, time);
-	j->progress.phase = phase;
-}
-
 /* What passed before the sample of an iteration that came from another phase: up to the
  * beginning of that iteration, not up to the beat that reported it. */
 static void charge_until_began(struct job *j, const struct sample *s, int64_t at)
@@ -188,8 +148,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 		j->run.start_us = at - j->run.placed_at;
 	if (j->progress.iteration <= j->run.resume && iteration > j->run.resume)
 		checkpoint_loaded(j);
-	if (!before_phase(j, n))
-		j->progress.phase = PHASE_TRAIN;
+	phase_trains(j, n);
 	if (ledger_category(j) < 0)
 		ledger_charge_train(j, at, from, to, explained);
 	j->progress.iteration = iteration;
@@ -211,25 +170,14 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		if (!st->started)
 			j->counts.started++;
 		break;
-	case NOTE_PHASE:
-		if (is_old_word(j, n))
-			break;
-		j->saves.n += n->phase == PHASE_SAVE && j->progress.phase != PHASE_SAVE;
-		phase_set(j, n->phase, at);
-		phase_said(j, n, MO_NONE);
-		break;
+	case NOTE_PHASE: phase_word(j, st, n, at); break;
 	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, highest); break;
 	case NOTE_SAVING:
-		j->saves.n += j->progress.phase != PHASE_SAVE;
-		phase_set(j, PHASE_SAVE, at);
-		phase_said(j, n, n->iteration);
+		phase_saving(j, st, n, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_CHECKPOINT:
-		if (j->progress.phase == PHASE_SAVE)
-			phase_set(j, PHASE_TRAIN, at);
-		else
-			ledger_charge_saved(j, at);
+		phase_saved(j, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_REFUSED: prepared_add(j, st, n); break;

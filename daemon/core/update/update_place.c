@@ -102,7 +102,7 @@ int update_place(struct core *c, const struct record *r)
 	j->after_failure = j->unheard = false;
 	j->intent = INTENT_NONE;
 	j->progress.phase = PHASE_NONE;
-	j->progress.phase_of = j->progress.phase_said = j->progress.phase_rank = MO_NONE;
+	j->progress.phase_of = j->progress.phase_said = MO_NONE;
 	j->progress.at = j->run.placed_at = r->time;
 	mo_vec_clear(&rank_desc, (void **)&j->run.ranks, &j->run.n_ranks);
 	for (size_t i = 0; i < k->n_places; i++) {

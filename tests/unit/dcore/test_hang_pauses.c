@@ -124,18 +124,19 @@ static void word(struct world *w, size_t toy, int64_t id, int kind, int phase, i
 	n->phase = phase;
 	n->rank = rank;
 	n->time = w->now;
-	n->iteration = kind == NOTE_SAVING ? 25 : MO_NONE;
+	n->iteration = kind == NOTE_SAVING || kind == NOTE_CHECKPOINT ? 25 : MO_NONE;
 	world_run(w, S);
 }
+
+static const struct {
+	int kind, phase, is;
+} pauses[] = { { NOTE_SAVING, PHASE_NONE, PHASE_SAVE },
+	       { NOTE_PHASE, PHASE_SAVE, PHASE_SAVE },
+	       { NOTE_PHASE, PHASE_EVAL, PHASE_EVAL } };
 
 /* A node that was cut off as training began tells of that while another saves or evaluates. */
 static void words_of_the_start_that_come_late(void **state)
 {
-	static const struct {
-		int kind, phase, is;
-	} pauses[] = { { NOTE_SAVING, PHASE_NONE, PHASE_SAVE },
-		       { NOTE_PHASE, PHASE_SAVE, PHASE_SAVE },
-		       { NOTE_PHASE, PHASE_EVAL, PHASE_EVAL } };
 	static const int old[] = { PHASE_INIT, PHASE_LOAD, PHASE_TRAIN };
 
 	for (size_t i = 0; i < ELEMENTSOF(pauses) * ELEMENTSOF(old); i++) {
@@ -155,6 +156,100 @@ static void words_of_the_start_that_come_late(void **state)
 		assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
 		world_done(&w);
 	}
+}
+
+static int64_t start_and_train(struct world *w)
+{
+	int64_t id = start(w, 100);
+
+	for (int64_t i = 1; i <= 25; i++)
+		line(w, id, i, w->now);
+	return id;
+}
+
+/* A node that was cut off since before an evaluation tells of all of it while another pauses. */
+static void words_of_an_evaluation_that_come_late(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(pauses); i++) {
+		struct world w;
+		int64_t id = start_and_train(&w);
+
+		word(&w, 0, id, pauses[i].kind, pauses[i].phase, 0);
+		word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
+		word(&w, 1, id, NOTE_PHASE, PHASE_TRAIN, 2);
+		assert_int_equal(world_job(&w, id)->progress.phase, pauses[i].is);
+		assert_int_equal(world_job(&w, id)->saves.n, pauses[i].is == PHASE_SAVE);
+		all_ranks(&w, (struct toy_motion){ 0, 0, w.now, MO_NONE, PROCESS_RUNS });
+		world_run(&w, 28 * 60 * S);
+		assert_int_equal(world_events(&w, "hang.suspected"), 0);
+		word(&w, 0, id, NOTE_PHASE, PHASE_TRAIN, 0);
+		assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+		world_done(&w);
+	}
+}
+
+/* An evaluation follows a save, and another node tells of it sooner. */
+static void a_save_that_ends_behind_an_evaluation(void **state)
+{
+	struct world w;
+	int64_t id = start_and_train(&w);
+
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
+	word(&w, 0, id, NOTE_CHECKPOINT, PHASE_NONE, 0);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 0, id, NOTE_CHECKPOINT, PHASE_NONE, 0);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	word(&w, 0, id, NOTE_PHASE, PHASE_TRAIN, 0);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	word(&w, 1, id, NOTE_PHASE, PHASE_TRAIN, 2);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+	world_done(&w);
+}
+
+/* Another rank of the same node says of its start what was read late. */
+static void a_word_of_another_rank_of_the_node(void **state)
+{
+	struct world w;
+	int64_t id = start_and_train(&w);
+
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 0, id, NOTE_PHASE, PHASE_TRAIN, 1);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_SAVE);
+	world_done(&w);
+}
+
+/* Whatever was said before it and not ended is over. */
+static void a_line_ends_the_pauses_of_all(void **state)
+{
+	struct world w;
+	int64_t id = start_and_train(&w);
+
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
+	line(&w, id, 26, w.now);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+	word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
+	word(&w, 1, id, NOTE_PHASE, PHASE_TRAIN, 2);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+	world_done(&w);
+}
+
+/* The save is of an iteration whose line comes behind the word of an evaluation of before. */
+static void an_old_word_keeps_what_the_save_is_of(void **state)
+{
+	struct world w;
+	int64_t id = start(&w, 100);
+
+	for (int64_t i = 1; i <= 24; i++)
+		line(&w, id, i, w.now);
+	word(&w, 0, id, NOTE_SAVING, PHASE_NONE, 0);
+	word(&w, 1, id, NOTE_PHASE, PHASE_EVAL, 2);
+	line(&w, id, 25, w.now + 60 * S);
+	assert_int_equal(world_job(&w, id)->progress.iteration, 25);
+	assert_int_equal(world_job(&w, id)->progress.phase, PHASE_EVAL);
+	world_done(&w);
 }
 
 /* What trains on beside a save is behind it. */
@@ -200,6 +295,11 @@ int main(void)
 		cmocka_unit_test(a_line_that_comes_behind_the_save),
 		cmocka_unit_test(a_line_that_comes_behind_the_evaluation),
 		cmocka_unit_test(words_of_the_start_that_come_late),
+		cmocka_unit_test(words_of_an_evaluation_that_come_late),
+		cmocka_unit_test(a_save_that_ends_behind_an_evaluation),
+		cmocka_unit_test(a_word_of_another_rank_of_the_node),
+		cmocka_unit_test(a_line_ends_the_pauses_of_all),
+		cmocka_unit_test(an_old_word_keeps_what_the_save_is_of),
 		cmocka_unit_test(a_save_beside_the_steps),
 		cmocka_unit_test(a_start_that_spins_for_ever),
 	};
