@@ -31,6 +31,16 @@ static bool came_to(struct sim *s, int64_t job, int64_t iteration)
 	return sim_job(s, job)->unheard || (last && last->iteration + 1 >= iteration);
 }
 
+/* What lives on nodes that came in behind the backup that was put back, and are kept out since: such
+ * nodes are waited for only for so long (docs/operator.md, "State, backup, disk"). */
+static void disown_unknown(struct sim *s, int64_t job)
+{
+	for (size_t i = 0; i < s->n_steps && s->n_restores > 0; i++)
+		if (s->steps[i]->job == job &&
+		    !node_find(core_state(s->ctl.shadow), s->nodes[s->steps[i]->node].name))
+			(void)proc_disown(s, s->steps[i]);
+}
+
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was
  * whole, and neither silently afresh nor from what a user went back behind. */
 void check_place(struct sim *s, const struct record *r)
@@ -45,6 +55,7 @@ void check_place(struct sim *s, const struct record *r)
 
 	if (s->ctl.blurred)
 		sure = INT64_MIN;
+	disown_unknown(s, r->job);
 	if (r->time < j->not_before)
 		sim_violation(s, "attempt %lld of j-%lld begins %lld ms within its pause",
 			      (long long)r->attempt, (long long)r->job,

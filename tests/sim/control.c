@@ -155,7 +155,7 @@ static void disown(struct sim *s, const struct record *r)
 
 	sim_harm(s, r->job, r->attempt);
 	if (st)
-		proc_disown(s, st);
+		s->fault_counts[F_FENCED_ALIVE] += proc_disown(s, st);
 }
 
 static void take(struct sim *s, const struct record *r)

@@ -50,7 +50,7 @@ struct simstep {
 	size_t n_held; /* what came while hung */
 	/* of the supervisor: events for an earlier one are dropped */
 	int64_t instance;
-	bool disowned;          /* a person said that its node is off, and it lives */
+	bool disowned; /* a person said that its node is off, or none knows of it, and it lives */
 	bool ordered, resolved; /* a stop or kill reached it; a person wants its end */
 	int64_t outside_at;     /* its machine stops it since, 0 not */
 	int64_t freed_at; /* its GPUs are given back by the job before; 0: that was not asked */

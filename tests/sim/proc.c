@@ -41,18 +41,18 @@ bool proc_any(const struct simstep *st)
 	return false;
 }
 
-void proc_disown(struct sim *s, struct simstep *st)
+bool proc_disown(struct sim *s, struct simstep *st)
 {
 	struct attempt *a = sim_past_attempt(s, st->job, st->attempt);
 
 	if (st->disowned || (!st->stepd && !proc_any(st)))
-		return;
-	s->fault_counts[F_FENCED_ALIVE]++;
+		return false;
 	for (size_t i = 0; i < st->n_procs; i++)
 		lives(s, st, -(st->procs[i].alive && !st->procs[i].stuck) - st->procs[i].child);
 	st->disowned = true;
 	if (a)
 		a->lossy = true;
+	return true;
 }
 
 static void drop_child(struct sim *s, struct proc *p)
