@@ -183,7 +183,8 @@ class Cluster:
     def json(self, *args, timeout=120):
         """A verb's document, which is what the controller answered."""
         document = json.loads(self.run(*args, "--json", timeout=timeout).stdout)
-        if args[0] in ANSWERS and len(args) <= 2:
+        options = [a for a in args[1:] if str(a).startswith("-")]
+        if args[0] in ANSWERS and len(args) <= 2 and options in ([], ["--all"]):
             Watch.show_document(ANSWERS[args[0]], document)
         return document
 

@@ -31,8 +31,8 @@ static bool came_to(struct sim *s, int64_t job, int64_t iteration)
 	return sim_job(s, job)->unheard || (last && last->iteration + 1 >= iteration);
 }
 
-/* What lives on nodes that came in behind the backup that was put back, and are kept out since: such
- * nodes are waited for only for so long (docs/operator.md, "State, backup, disk"). */
+/* What lives on nodes that came in behind the backup that was put back, and are kept out since:
+ * such nodes are waited for only for so long (docs/operator.md, "State, backup, disk"). */
 static void disown_unknown(struct sim *s, int64_t job)
 {
 	for (size_t i = 0; i < s->n_steps && s->n_restores > 0; i++)
