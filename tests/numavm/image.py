@@ -106,8 +106,8 @@ def main():
             ],
             check=True,
         )
-        for name in ("tests/e2e/lib.py", "tests/e2e/rig.py", "tests/numavm/cases.py"):
-            t.put("/work/" + name, os.path.join(ROOT, name))
+        for name in ("e2e/lib.py", "e2e/rig.py", "e2e/schemas.py", "numavm/cases.py"):
+            t.put("/work/tests/" + name, os.path.join(ROOT, "tests", name))
         shutil.copytree(os.path.join(ROOT, "config"), top + "/work/config")
         for path, text in dict(FILES, **{"/work/arguments": " ".join(sys.argv[3:])}).items():
             os.makedirs(os.path.dirname(top + path), exist_ok=True)
