@@ -47,41 +47,64 @@ static int64_t line_of(const char *log)
 }
 
 struct mark {
-	int64_t bytes, line, through;
+	int64_t bytes, line, through, n;
 };
 
-/* "BYTES LINE THROUGH CHECKSUM", each as wide as it can become. Of an earlier version "BYTES LINE",
- * "BYTES", or nothing, as of one whose machine lost power. */
+/* The file has two of them, written by turns: of one that was cut by a kill the other is left, and
+ * n says which is newer. */
+enum { MARKS = 2, MARK_BYTES = 71 };
+
+/* "BYTES LINE THROUGH N CHECKSUM", each as wide as it can become. Of an earlier version there is one,
+ * without N, "BYTES LINE", "BYTES", or nothing, as of one whose machine lost power. */
 static char *mark_text(const struct mark *k)
 {
-	_cleanup_(mo_freep) char *text = mo_printf("%010lld %010lld %019lld", (long long)k->bytes,
-						   (long long)k->line, (long long)k->through);
+	_cleanup_(mo_freep) char *number =
+		k->n ? mo_printf(" %019lld", (long long)k->n) : mo_strdup("");
+	_cleanup_(mo_freep) char *text =
+		mo_printf("%010lld %010lld %019lld%s", (long long)k->bytes, (long long)k->line,
+			  (long long)k->through, number);
 
 	return mo_printf("%s %08x\n", text, (unsigned)mo_crc32c(0, text, strlen(text)));
 }
 
-static void read_mark(const char *path, struct mark *ret)
+/* Whether all of it is there; bytes and line are taken from one of which the rest is not, too. */
+static bool read_one(const char *text, struct mark *ret)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	char *rest, *words[4] = { 0 };
+	_cleanup_(mo_freep) char *line = mo_printf("%.*s\n", (int)strcspn(text, "\n"), text);
+	_cleanup_(mo_freep) char *left = mo_strdup(line), *again = NULL;
+	char *rest = left, *words[5] = { 0 };
 	struct mark k;
 
-	*ret = (struct mark){ .bytes = LOG_WHOLE_BYTES, .line = NO_LINE };
-	if (mo_read_file(path, 64, &b) < 0 || b.len == 0)
-		return;
-	_cleanup_(mo_freep) char *whole = mo_strdup(b.data);
-	rest = b.data;
 	for (size_t i = 0; i < ELEMENTSOF(words); i++)
 		words[i] = strsep(&rest, " \n");
 	(void)mo_parse_i64(words[0], LOG_WHOLE_BYTES, LOG_KEEP_BYTES, &ret->bytes);
 	if (words[1])
 		(void)mo_parse_i64(words[1], 0, UINT32_MAX, &ret->line);
 	k = *ret;
-	if (!words[2] || mo_parse_i64(words[2], 0, INT64_MAX, &k.through) < 0)
+	if (!words[2] || mo_parse_i64(words[2], 0, INT64_MAX, &k.through) < 0 || !words[4] ||
+	    (*words[4] && mo_parse_i64(words[3], 1, INT64_MAX, &k.n) < 0))
+		return false;
+	again = mark_text(&k);
+	if (!mo_streq(again, line))
+		return false;
+	*ret = k;
+	return true;
+}
+
+static void read_mark(const char *path, struct mark *ret)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	*ret = (struct mark){ .bytes = LOG_WHOLE_BYTES, .line = NO_LINE };
+	if (mo_read_file(path, MARKS * MARK_BYTES, &b) < 0 || b.len == 0)
 		return;
-	_cleanup_(mo_freep) char *again = mark_text(&k);
-	if (mo_streq(again, whole))
-		*ret = k;
+	for (size_t i = 0; i < MARKS && i * MARK_BYTES < b.len; i++) {
+		struct mark k = { .bytes = LOG_WHOLE_BYTES, .line = NO_LINE };
+		bool whole = read_one(b.data + i * MARK_BYTES, &k);
+
+		if (i == 0 || (whole && k.n > ret->n))
+			*ret = k;
+	}
 }
 
 static void write_mark(const char *path, const struct mark *k)
@@ -90,9 +113,10 @@ static void write_mark(const char *path, const struct mark *k)
 	_cleanup_(mo_closep) int fd =
 		mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600);
 
+	mo_assert(strlen(text) == MARK_BYTES);
 	/* a full disk: with the next transaction */
 	if (fd >= 0)
-		(void)mo_write_all(fd, text, strlen(text));
+		(void)mo_write_at(fd, text, MARK_BYTES, k->n % MARKS * MARK_BYTES);
 }
 
 #define WAY_OUT \
@@ -158,13 +182,16 @@ void log_whole_open(struct log_whole *g, const char *dir, int64_t through)
 {
 	_cleanup_(mo_freep) char *mark = mo_path(dir, OPEN_NAME), *log = mo_path(dir, "moe.db-wal");
 
-	*g = (struct log_whole){ .line = NO_LINE };
+	struct mark before;
+
+	read_mark(mark, &before);
+	*g = (struct log_whole){ .line = NO_LINE, .n = before.n };
 	if (!lengthen(log)) {
 		log_whole_close(dir);
 		return;
 	}
 	g->bytes = LOG_WHOLE_BYTES;
-	write_mark(mark, &(struct mark){ g->bytes, NO_LINE, through });
+	write_mark(mark, &(struct mark){ g->bytes, NO_LINE, through, ++g->n });
 }
 
 void log_whole_written(struct log_whole *g, const char *dir, int64_t through)
@@ -179,7 +206,7 @@ void log_whole_written(struct log_whole *g, const char *dir, int64_t through)
 	if (!g->has_line)
 		g->line = line_of(log);
 	g->has_line = true;
-	write_mark(mark, &(struct mark){ g->bytes, g->line, through });
+	write_mark(mark, &(struct mark){ g->bytes, g->line, through, ++g->n });
 	mo_assert(g->bytes >= LOG_WHOLE_BYTES && g->bytes <= LOG_KEEP_BYTES);
 }
 

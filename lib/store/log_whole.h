@@ -16,7 +16,7 @@
 
 /* What the file says. bytes: 0 = there is none: a full disk. */
 struct log_whole {
-	int64_t bytes, line;
+	int64_t bytes, line, n; /* n: how often it was written */
 	bool has_line;
 };
 

@@ -643,6 +643,46 @@ static void test_guard_that_could_not_be_written(void **state)
 	store_free(s);
 }
 
+static void work_in_steps(void)
+{
+	struct store *s = open_ok();
+
+	for (int64_t i = 0; i < 3; i++)
+		append(s, i, 1);
+}
+
+/* What stands in the log's third transaction and behind it is read as nothing. */
+static void spoil_log(void)
+{
+	_cleanup_(mo_freep) char *log = mo_path(dir, "moe.db-wal");
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, log, O_WRONLY, 0);
+
+	for (int64_t at = 3 * 4096; at < 1 << 20; at += 4096)
+		assert_int_equal(mo_write_at(fd, "spoiled", 7, at), 7);
+}
+
+/* Killed while it noted a transaction: what it had noted before still counts. */
+static void test_half_a_note(void **state)
+{
+	for (size_t torn = 0; torn < 2; torn++) {
+		_cleanup_(mo_freep) char *mark = mo_path(dir, "moe.db-open");
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		_cleanup_(seen_done) struct seen seen = { 0 };
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+		store_free(open_ok());
+		killed(work_in_steps);
+		assert_int_equal(mo_read_file(mark, 1024, &b), 0);
+		memset(b.data + torn * (b.len / 2), 'x', 30);
+		assert_int_equal(mo_write_file(mark, b.data, b.len, 0600, false), 0);
+		spoil_log();
+		struct store *s = open_ok();
+		assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
+		store_free(s);
+		assert_int_equal(teardown(state) + setup(state), 0);
+	}
+}
+
 /* Both refusals name the file that is in the way where nothing was lost. */
 static void test_way_out_of_a_lost_log(void **state)
 {
@@ -936,6 +976,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_log_of_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_long_log_that_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_half_a_note, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guard_that_could_not_be_written, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_way_out_of_a_lost_log, setup, teardown),
