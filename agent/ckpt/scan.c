@@ -355,8 +355,9 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		mo_str_set(&f->level, ckpt_level_names[reached]);
 	else if (f->complete && suspected)
 		mo_str_set(&f->level, compared == LEVEL_CRC ? "crc" : "read");
-	if (f->complete && (known || thorough))
-		/* what was not opened is judged again when it is among the newest */
+	if (known || (f->complete && thorough))
+		/* what was not opened is judged again when it is among the newest; of what is
+		 * damaged it says whether that shows by names, sizes and times */
 		mo_str_set(&f->manifest, digest);
 	if (note && f->complete)
 		mo_str_set(&f->reason, note);

@@ -269,8 +269,11 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	mo_str_set(&c->held, f->held);
 	if (still_blamed(c, f)) {
 		/* torn: by its content, of which this scan knows nothing */
-		if (c->state != CKPT_SUSPECT && !(c->state == CKPT_TORN && c->compared))
-			c->state = CKPT_VERIFIED;
+		if (c->state == CKPT_SUSPECT || (c->state == CKPT_TORN && c->compared))
+			return;
+		if (c->state == CKPT_TORN) /* somebody brought it back */
+			mo_str_set(&c->reason, NULL);
+		c->state = CKPT_VERIFIED;
 		return;
 	}
 	c->failed_loads = MO_NONE;

@@ -188,6 +188,9 @@ static void was_compared(struct checkpoint *c, const struct scan_result *r,
 	c->reason = NULL;
 	c->compared = true;
 	if (!r->error && (!f || !f->complete)) {
+		/* what is gone or has other names, sizes and times each scan sees, also when
+		 * somebody brought it back */
+		c->compared = f && (!f->manifest || mo_streq(f->manifest, c->manifest));
 		c->state = CKPT_TORN;
 		mo_str_set(&c->reason, f && f->reason ? f->reason : "not found in checkpoint.dir");
 	} else if (f && f->complete && mo_streq(f->level, "crc")) {

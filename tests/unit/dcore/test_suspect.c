@@ -300,6 +300,31 @@ static void rot_is_found_behind_one_death(void **state)
 	saver_resumed(o, 4, 10);
 }
 
+/* Changed behind the scan that its attempt began with, and brought back: what was found by names,
+ * sizes and times any scan sees, and only then its content is read. */
+static void what_was_brought_back_is_read(void **state)
+{
+	struct saver *o = *state;
+
+	saver_compares(o, "crc", 1);
+	saved_up_to(o, 20);
+	phase(o, PHASE_LOAD);
+	world_exit(&o->w, 0, o->id, 0, 1, 0);
+	while (saver_job(o)->attempt < 3)
+		world_run(&o->w, 1000);
+	mo_str_set(&found(o, 20)->manifest, "other");
+	saver_run(o, 3);
+	assert_int_equal(saver_state(o, 20), CKPT_TORN);
+	assert_false(ledger(o, 20)->compared);
+	mo_str_set(&found(o, 20)->manifest, "m20");
+	dies_loading(o);
+	saver_run(o, 2);
+	assert_int_equal(saver_state(o, 20), CKPT_VERIFIED);
+	assert_true(ledger(o, 20)->compared);
+	assert_string_equal(ledger(o, 20)->reason,
+			    "suspected; its content is as it was verified (CRC32C)");
+}
+
 /* They compare the manifest alone, and nothing is claimed. */
 static void agents_of_before_compare_nothing(void **state)
 {
@@ -381,6 +406,7 @@ int main(void)
 		T(checkpoint_behind_checkpoint_is_the_program),
 		T(its_content_is_compared),
 		T(rot_is_found_behind_one_death),
+		T(what_was_brought_back_is_read),
 		T(agents_of_before_compare_nothing),
 		T(without_checksums_all_of_it_is_read),
 		T(what_is_damaged_is_found_without_checksums_too),

@@ -169,7 +169,8 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 				   !w->old_agents) {
 				bool read = mo_streq(c->known[k].level, "read");
 
-				f->complete &= f->iteration != w->rotten;
+				known = !mo_streq(c->known[k].manifest, f->manifest);
+				f->complete &= f->iteration != w->rotten && !known;
 				mo_str_set(&f->reason, !f->complete ? "its content is not what was "
 								      "verified"
 						       : read       ? "all of it can be read"
