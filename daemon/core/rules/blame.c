@@ -191,7 +191,8 @@ struct blame blame_root(const struct state *s, const struct job *j)
 		return best;
 	if (blame_by_hang(j)) /* what ends then ends because its peers are ended */
 		return blame_hang(j);
-	if (before(&earliest_died, &first_died))
+	/* what was reported first was our own doing, of before the state was restored */
+	if (!first.kind || before(&earliest_died, &first_died))
 		first = earliest;
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
 	    signal_of(best.rank) != SIGTERM)

@@ -415,6 +415,36 @@ static void across_nodes_their_clocks_decide(void **state)
 	assert_int_equal(first_of_two_nodes(200000, false, 5000 * S), 1);
 }
 
+/* What was told first was done by the controller that the state was restored from: of the rest the
+ * clocks of their nodes say who was first. */
+static void of_ours_and_others_the_earliest_other_is_first(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 3, 1, 3);
+	struct toy_step *s;
+
+	for (size_t i = 0; i < 3; i++)
+		w.toys[i].clock_us = w.now - (int64_t)(i + 1) * 50 * S;
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, 3 * S);
+	w.toys[0].deaf = w.toys[1].deaf = true;
+	exits_by_its_clock(&w, 1, id, 1, 1);
+	world_tick(&w, S);
+	world_exit(&w, 2, id, 2, 0, SIGKILL);
+	s = world_toy_step(&w, 2, id);
+	for (size_t i = 0; i < s->n_notes; i++)
+		if (s->notes[i].kind == NOTE_EXIT)
+			mo_str_set(&s->notes[i].cause, "killed");
+	exits_by_its_clock(&w, 0, id, 0, 1);
+	world_run(&w, 2 * S);
+	assert_string_equal(world_job(&w, id)->failure.node, "n2");
+	w.toys[0].deaf = w.toys[1].deaf = false;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 1);
+	assert_string_equal(world_job(&w, id)->incidents[0].cause, "exit code 1");
+	world_done(&w);
+}
+
 static void the_same_failure_three_times_stops_it(void **state)
 {
 	struct world w;
@@ -770,6 +800,7 @@ int main(void)
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
 		cmocka_unit_test(across_nodes_their_clocks_decide),
+		cmocka_unit_test(of_ours_and_others_the_earliest_other_is_first),
 		cmocka_unit_test(the_same_failure_three_times_stops_it),
 		cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
