@@ -251,7 +251,7 @@ void stepd_stuck(struct sim *s, struct proc *p);
 size_t proc_hunt(struct sim *s, struct simstep *st);
 bool proc_any(const struct simstep *st); /* that runs */
 /* Its node was called off by a person, and it lives: it must end once the node is heard. */
-bool proc_disown(struct sim *s, struct simstep *st); /* whether anything of it lives */
+bool proc_disown(struct sim *s, struct simstep *st); /* whether anything of it lives, or is about to */
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
 void step_lost(struct sim *s, struct simstep *st); /* with its node */
 
