@@ -34,8 +34,9 @@ static void check_stop(struct sim *s, const struct job *j)
 	}
 }
 
-/* True time since which the last of its nodes that were silent is heard: what it tells of iterations
- * is of an unknown moment of its silence, and believed to go on for a while (progress_limit_us()). */
+/* True time since which the last of its nodes that were silent is heard: what it tells of
+ * iterations is of an unknown moment of its silence, and believed to go on for a while
+ * (progress_limit_us()). */
 static int64_t back_since(const struct sim *s, const struct attempt *a)
 {
 	int64_t since = 0;
