@@ -34,6 +34,19 @@ static void check_stop(struct sim *s, const struct job *j)
 	}
 }
 
+/* True time since which the last of its nodes that were silent is heard: what it tells of
+ * iterations is of an unknown moment of its silence, and believed to go on for a while
+ * (progress_limit_us()). */
+static int64_t back_since(const struct sim *s, const struct attempt *a)
+{
+	int64_t since = 0;
+
+	for (int64_t r = 0; r < a->world; r++)
+		if (a->ranks[r])
+			since = MO_MAX(since, s->nodes[a->ranks[r]->step->node].ok_since);
+	return since;
+}
+
 /* Each second: a running job does not miss a rank for long, nor wait on a silent node without
  * saying so. */
 void check_time(struct sim *s)
@@ -59,12 +72,13 @@ void check_time(struct sim *s)
 	for (size_t i = 0; i < st->n_jobs && s->ctl.up && s->ctl.paused_until <= s->now; i++) {
 		const struct job *j = st->jobs[i];
 		struct attempt *a = sim_attempt(s, j->id, j->attempt);
-		int64_t since;
+		int64_t since, heard;
 
 		check_stop(s, j);
 		if ((j->state != JOB_RUNNING && j->state != JOB_STARTING) || !a || !a->broken_at)
 			continue;
 		since = MO_MAX(a->broken_at, MO_MAX(s->ctl.up_since, s->ctl.paused_until));
+		heard = back_since(s, a);
 		for (int64_t r = 0; r < a->world; r++) {
 			const struct proc *p = a->ranks[r];
 			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
@@ -80,7 +94,8 @@ void check_time(struct sim *s)
 					      "%lld s and its node can be heard",
 					      (long long)j->id, job_state_names[j->state],
 					      (long long)r, (long long)((s->now - since) / S));
-			if (n->bad_since && s->now - MO_MAX(since, n->bad_since) > 45 * S)
+			if (n->bad_since &&
+			    s->now - MO_MAX(MO_MAX(since, heard), n->bad_since) > 45 * S)
 				sim_violation(s,
 					      "j-%lld is %s although the node of its dead rank "
 					      "%lld is silent for %lld s",

@@ -171,6 +171,8 @@ static void take(struct sim *s, const struct record *r)
 		sim_job(s, r->job)->unheard = job_find(core_state(s->ctl.shadow), r->job)->unheard;
 	if (r->type == REC_GONE && mo_starts_with(r->gone->how, "fenced by"))
 		disown(s, r);
+	if (r->type == REC_STRANGE && r->strange->fenced)
+		past_disown(s, r->node);
 	if (core_update(s->ctl.shadow, r) != 0)
 		sim_violation(s, "a stored record of type %s is refused at replay",
 			      record_type_names[r->type]);

@@ -77,7 +77,10 @@ static void on_process(struct sim *s, int fault)
 		break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_RANK_STOPPED: p->frozen = true; break;
-	case F_SLOW: a->stands_until = s->now + sim_between(s, 5 * S, 150 * S); break;
+	case F_SLOW:
+		/* what waits for it is put off till the later one */
+		a->stands_until = MO_MAX(a->stands_until, s->now + sim_between(s, 5 * S, 150 * S));
+		break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
 	case F_STOPPED_OUTSIDE:

@@ -297,6 +297,19 @@ void past_check_end(struct sim *s)
 	}
 }
 
+/* A person said that a node is off, of which the controller had unknown steps, or had heard nothing
+ * since the backup: what lives there in truth is what that person answers for. */
+void past_disown(struct sim *s, const char *node)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		struct simstep *st = s->steps[i];
+		const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
+
+		if (st->node == sim_node(s, node) && !(j && step_find(j, st->attempt, node)))
+			s->fault_counts[F_FENCED_ALIVE] += proc_disown(s, st);
+	}
+}
+
 /* ---- people who look at what the controller tells ---- */
 
 static bool lives(const struct sim *s, int node, int64_t job, int64_t attempt)

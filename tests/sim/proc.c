@@ -45,7 +45,10 @@ bool proc_disown(struct sim *s, struct simstep *st)
 {
 	struct attempt *a = sim_past_attempt(s, st->job, st->attempt);
 
-	if (st->disowned || (!st->stepd && !proc_any(st)))
+	/* it may be about to begin: its supervisor waits for a GPU, or is started */
+	bool begins = st->spooled && !st->forked && st->boot == s->nodes[st->node].boot;
+
+	if (st->disowned || (!st->stepd && !begins && !proc_any(st)))
 		return false;
 	for (size_t i = 0; i < st->n_procs; i++)
 		lives(s, st, -(st->procs[i].alive && !st->procs[i].stuck) - st->procs[i].child);

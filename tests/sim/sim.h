@@ -250,8 +250,9 @@ void stepd_stuck(struct sim *s, struct proc *p);
 /* every process of the step is killed; how many live on for a while */
 size_t proc_hunt(struct sim *s, struct simstep *st);
 bool proc_any(const struct simstep *st); /* that runs */
-/* Its node was called off by a person, and it lives: it must end once the node is heard. */
-bool proc_disown(struct sim *s, struct simstep *st); /* whether anything of it lives */
+/* Its node was called off by a person, and it lives or is about to begin: it must end once the node
+ * is heard. False: neither. */
+bool proc_disown(struct sim *s, struct simstep *st);
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
 void step_lost(struct sim *s, struct simstep *st); /* with its node */
 
@@ -367,5 +368,6 @@ int64_t past_known_live(const struct sim *s, const struct job *j);
 void past_check_order(struct sim *s, struct simstep *st);
 void past_check_reported(struct sim *s);
 void past_check_end(struct sim *s);
+void past_disown(struct sim *s, const char *node); /* what the controller does not know there */
 void past_resolve(struct sim *s, double chance);
 void past_free(struct sim *s);
