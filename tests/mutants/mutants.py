@@ -3017,6 +3017,13 @@ MUTANTS = [
         [unit("dcore", "test_hang_pauses")],
     ),
     (
+        "an earlier save that is told late ends the one under way",
+        "phase_saved",
+        "if (is_earlier_save(j, n))",
+        "if (false)",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
         "a save that ends takes an evaluation with it",
         "pauses_end",
         "phase == PHASE_NONE || st->pause == phase",
