@@ -92,7 +92,8 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 		MO_D(checkpoint, bytes, MO_INT, "size in bytes"), \
 		MO_D(checkpoint, saved_at, MO_TIME, "when it was saved"), \
 		MO_D(checkpoint, verified_at, MO_TIME, "when it was checked"), \
-		MO_D(checkpoint, attempt, MO_INT, "attempt that saved it"), \
+		MO_D(checkpoint, attempt, MO_INT, \
+		     "attempt that saved it; 0: one behind the backup that was restored"), \
 		MO_D(checkpoint, reason, MO_STR, "why it is in its state"), \
 		MO_D(checkpoint, fixed, MO_STR, \
 		     "parallel sizes that a resume needs, such as tp 1, pp 2, where its format " \
@@ -115,6 +116,9 @@ static const struct mo_field checkpoint_fields[] = {
 	     .omit = true),
 	MO_D(checkpoint, compared, MO_BOOL,
 	     "its content was read since an attempt died that loaded it", .omit = true),
+	MO_D(checkpoint, seen_at, MO_INT,
+	     "when its files were written, us, by the clock of their file system; unset: not seen",
+	     .omit = true),
 };
 const struct mo_desc checkpoint_view_desc = { .name = "checkpoint",
 					      .size = sizeof(struct checkpoint),

@@ -100,7 +100,8 @@ struct checkpoint {
 	int state;
 	char *level;
 	int64_t bytes;
-	int64_t saved_at, verified_at, attempt;
+	int64_t saved_at, verified_at;
+	int64_t attempt; /* 0: behind the backup that was restored; MO_NONE: it lay there before */
 	char *reason;
 	char *fixed; /* NULL = any */
 	char *held;
@@ -118,6 +119,9 @@ struct checkpoint {
 	int64_t failed_loads;
 	/* its content was read and compared since; not shown */
 	bool compared;
+	/* when its files were written, by the clock of their file system, the newest that was seen;
+	 * MO_NONE: not seen since it is written; not shown */
+	int64_t seen_at;
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {

@@ -1303,9 +1303,30 @@ MUTANTS = [
     (
         "superseded checkpoint offered again",
         "judge",
-        "if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||",
+        "if ((c->state == CKPT_SUPERSEDED && known) ||",
         "if (",
         [unit("dcore", "test_checkpoints"), SIM],
+    ),
+    (
+        "the controller's clock says what was written again",
+        "as_known",
+        "f->saved_at <= c->seen_at",
+        "f->saved_at <= c->saved_at",
+        [unit("dcore", "test_checkpoints")],
+    ),
+    (
+        "what was saved behind a backup is the last attempt's",
+        "last_writer",
+        "j->attempt < j->attempt_floor ? 0 : j->attempt",
+        "j->attempt",
+        [unit("dcore", "test_numbers")],
+    ),
+    (
+        "a refusal of a step that was called off is waited for",
+        "known_step",
+        "if (done_with(j, st))",
+        "if (false)",
+        [unit("dcore", "test_fleet")],
     ),
     (
         "damage behind which one went back offered again",
@@ -2248,9 +2269,9 @@ MUTANTS = [
     ),
     (
         "a suspect is whole again when it is looked at",
-        "still_blamed",
-        "return c->failed_loads != MO_NONE && f->complete && as_known(c, f);",
-        "return false;",
+        "judge",
+        "if (c->failed_loads != MO_NONE && f->complete && known)",
+        "if (false)",
         [unit("dcore", "test_suspect"), SIM],
     ),
     (
@@ -2431,8 +2452,8 @@ MUTANTS = [
     (
         "what a scan finds of a bad time is taken for good",
         "judge",
-        "if ((is_new && j->attempt > 0) || (f->complete && !as_known(c, f)))",
-        "if (f->complete && !as_known(c, f))",
+        "if ((is_new && j->attempt > 0) || (f->complete && !known))",
+        "if (f->complete && !known)",
         [unit("dcore", "test_numbers")],
     ),
     (
@@ -3014,6 +3035,13 @@ MUTANTS = [
         "phase_word",
         "pause != PHASE_NONE ? pause : n->phase",
         "n->phase",
+        [unit("dcore", "test_hang_pauses")],
+    ),
+    (
+        "an earlier save that is told late ends the one under way",
+        "phase_saved",
+        "if (is_earlier_save(j, n))",
+        "if (false)",
         [unit("dcore", "test_hang_pauses")],
     ),
     (

@@ -47,6 +47,15 @@ static int64_t back_since(const struct sim *s, const struct attempt *a)
 	return since;
 }
 
+/* Of what was in the step nothing will be heard: its agent lost it, or the state is of before its
+ * launch, which is not said again while a step that nobody knows lives on the node. */
+static bool waits_for_people(const struct state *st, const struct step *known)
+{
+	const struct node *n = known ? node_find(st, known->node) : NULL;
+
+	return known && (known->missing || (!known->accepted && n && n->strays.any));
+}
+
 /* Each second: a running job does not miss a rank for long, nor wait on a silent node without
  * saying so. */
 void check_time(struct sim *s)
@@ -84,7 +93,7 @@ void check_time(struct sim *s)
 			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
 			const struct step *known = p ? step_find(j, a->number, n->name) : NULL;
 			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) &&
-				    !p->step->hung && !(known && known->missing);
+				    !p->step->hung && !waits_for_people(st, known);
 
 			if (!dead)
 				continue;

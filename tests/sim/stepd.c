@@ -121,11 +121,22 @@ static void hold_back(struct simstep *st, const struct stepd_event *e)
 	mo_desc_copy(&note_desc, &held->note, &e->note);
 }
 
+/* The sample whose note it was about to write, and the one that waits for the next. */
+static void lose_two(struct sim *s, const struct simstep *st)
+{
+	struct attempt *a = sim_attempt(s, st->job, st->attempt);
+
+	if (a)
+		a->in_hands = 2;
+}
+
 static void end_turn(struct sim *s, struct simstep *st)
 {
 	if (!st->stepd)
 		return;
 	if (!notes_flush(s, st)) {
+		if (st->last_kind == NOTE_SAMPLE)
+			lose_two(s, st);
 		stepd_kill(s, st);
 	} else if (st->done && !notes_wait(st)) {
 		st->stepd = false;
@@ -151,9 +162,8 @@ void stepd_event(struct sim *s, struct simstep *st, const struct stepd_event *e)
 	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
 		run_effect(s, st, &out.effects[i]);
 		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004)) {
-			if (e->type == SE_SAMPLE && sim_attempt(s, st->job, st->attempt))
-				/* the one before is not written yet either */
-				sim_attempt(s, st->job, st->attempt)->in_hands = 2;
+			if (e->type == SE_SAMPLE)
+				lose_two(s, st);
 			stepd_kill(s, st);
 		}
 	}

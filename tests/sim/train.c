@@ -179,7 +179,8 @@ void train_ended(struct sim *s, struct proc *p)
 
 	if (!a)
 		return;
-	a->n_alive--;
+	/* not the one with which its supervisor died before its first note: it is forked again */
+	a->n_alive -= a->ranks[p->rank] == p;
 	if (p->code == 0 && !p->step->outside_at)
 		return;
 	if (!a->broken_at)

@@ -208,13 +208,20 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 }
 
 /* The agent says that the step is over, in no more notes than we have had, and none of these was
- * its end: what it has is the refusal of a launch that came again, after a backup of the time
- * before its end was put back. The step that we know is not there any more. With no note at all
- * it reads the step's journal anew, after we told it that we have less than it remembers. */
+ * its end: what it has is the refusal of an order that came after a backup of the time before its
+ * end was put back. The step that we know is not there any more. With no note at all it reads the
+ * step's journal anew, after we told it that we have less than it remembers. */
 static bool is_refusal_alone(const struct step *st, const struct step_report *rep)
 {
-	return rep->state == STEP_GONE && !st->gone && rep->written > 0 &&
+	return rep->state == STEP_GONE && !st->ended && rep->written > 0 &&
 	       rep->written <= st->through;
+}
+
+/* Nothing of it is to be had from its node any more: with its attempt over it is done with, once
+ * it is proved dead. */
+static bool done_with(const struct job *j, const struct step *st)
+{
+	return st->gone && (st->attempt != j->attempt || j->run.n_places == 0);
 }
 
 /* fresh: this is the newest word of the agent's present instance about all its steps. */
@@ -241,7 +248,9 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		activity(t, j, st, rep);
 	}
 	if (fresh && is_refusal_alone(st, rep)) {
-		if (!st->missing)
+		if (done_with(j, st))
+			forgotten(t, id, rep, node);
+		else if (!st->gone && !st->missing)
 			hung(t, id, rep, node, true, EVENT_STEP_MISSING,
 			     "the agent knows only that it refused the step as seen before");
 		return;
@@ -286,11 +295,10 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 
 		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;) {
 			struct step_report rep = { .job = j->id, .attempt = st->attempt };
-			bool over = st->attempt != j->attempt || j->run.n_places == 0,
-			     absent = !bsearch(&(struct step_id){ j->id, st->attempt }, ids,
+			bool absent = !bsearch(&(struct step_id){ j->id, st->attempt }, ids,
 					       n_steps, sizeof(*ids), by_id);
 
-			if (absent && st->gone && over)
+			if (absent && done_with(j, st))
 				forgotten(t, j->id, &rep, n->name);
 			else if (absent && !st->gone && st->accepted && !st->missing)
 				hung(t, j->id, &rep, n->name, true, EVENT_STEP_MISSING,

@@ -1,6 +1,7 @@
 /* What a job's list of checkpoints says: which of them are of use, and what a path that somebody
  * announces means. Pure readers, called by updates, rules and views. `attempt` of an entry: the
- * attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. */
+ * attempt of this job that wrote it, 0 = one behind the backup that was restored, MO_NONE = it lay
+ * there before. Ascending iteration. */
 #pragma once
 #include "daemon/core/state/state.h"
 

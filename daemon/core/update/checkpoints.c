@@ -3,8 +3,8 @@
  * saved beyond the iteration that a user went back to (restart --from), whole or damaged, is
  * superseded until it is written again. checkpoint.dir belongs to one unfinished job at a time;
  * what appears there all the same beyond the iteration that a job reached is not its own.
- * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before.
- * Ascending iteration. Changes are made by update.c's calls only. */
+ * `attempt` of an entry: the attempt of this job that wrote it, 0 = one behind the backup that was
+ * restored, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
 #include "daemon/core/update/checkpoints.h"
 
 #include <stdlib.h>
@@ -77,18 +77,24 @@ static void write_over(struct job *j, int64_t newest)
 	}
 }
 
-/* The job's attempt writes, or wrote, over what was known under this number. */
-static void begin_anew(const struct job *j, struct checkpoint *c)
+/* The attempt that wrote what a scan finds and nobody told of. */
+static int64_t last_writer(const struct job *j)
 {
-	c->attempt = j->attempt;
-	c->saved_at = c->verified_at = MO_NONE;
+	return j->attempt < j->attempt_floor ? 0 : j->attempt;
+}
+
+/* An attempt writes, or wrote, over what was known under this number. */
+static void begin_anew(const struct job *j, struct checkpoint *c, int64_t attempt)
+{
+	c->attempt = attempt;
+	c->saved_at = c->verified_at = c->seen_at = MO_NONE;
 	mo_str_set(&c->reason, NULL);
 	mo_str_set(&c->fixed, NULL);
 	mo_str_set(&c->held, NULL);
 	mo_str_set(&c->manifest, NULL);
 	c->announced = c->compared = false;
 	c->failed_loads = MO_NONE;
-	numbers_mark(j, c);
+	numbers_mark(j, c, attempt);
 }
 
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
@@ -125,7 +131,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	if (iteration < 0)
 		return;
 	c = find_or_add(j, iteration, &is_new);
-	begin_anew(j, c);
+	begin_anew(j, c, j->attempt);
 	if (checkpoint_entry_path(j, n->path))
 		mo_str_set(&c->path, n->path);
 	if (iteration == j->verify.iteration && !j->saves.doubt)
@@ -190,9 +196,11 @@ static bool beyond_attempt(const struct job *j, int64_t iteration)
 	       iteration - MO_MAX(j->progress.iteration, j->run.resume) > stride(j);
 }
 
-static void still_superseded(const struct job *j, struct checkpoint *c, int64_t saved_at)
+static void still_superseded(const struct job *j, struct checkpoint *c,
+			     const struct found_checkpoint *f)
 {
-	c->saved_at = saved_at;
+	c->saved_at = f->saved_at;
+	mo_str_set(&c->manifest, f->manifest);
 	free(c->reason);
 	c->reason = mo_printf("changed since it was given up, not by attempt %lld, which came to "
 			      "iteration %lld only",
@@ -214,27 +222,25 @@ static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
 	return false;
 }
 
-/* What is known of the entry is of these files. */
+/* What is known of the entry is of these files. Times of one clock are compared, the file
+ * system's: the controller's may be hours off it. */
 static bool as_known(const struct checkpoint *c, const struct found_checkpoint *f)
 {
-	return c->manifest ? mo_streq(f->manifest, c->manifest)
-			   : f->saved_at == MO_NONE || f->saved_at <= c->saved_at;
-}
-
-/* Attempts died that loaded it, and it is what they loaded. */
-static bool still_blamed(const struct checkpoint *c, const struct found_checkpoint *f)
-{
-	return c->failed_loads != MO_NONE && f->complete && as_known(c, f);
+	if (c->manifest && f->manifest)
+		return mo_streq(f->manifest, c->manifest);
+	return c->seen_at == MO_NONE || f->saved_at <= c->seen_at;
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 {
 	bool is_new;
 	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
+	const bool known = as_known(c, f);
 
 	if (checkpoint_removing(c))
 		/* the order to remove it may be carried out any moment */
 		return;
+	c->seen_at = MO_MAX(c->seen_at, f->saved_at);
 	if (j->attempt > 0 && c->attempt == MO_NONE && (is_new || c->state == CKPT_SUPERSEDED) &&
 	    foreign(j, f->iteration)) {
 		c->state = CKPT_SUPERSEDED;
@@ -247,28 +253,31 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		return;
 	}
 	if (is_new && j->attempt > 0)
-		c->attempt = j->attempt; /* earlier scans did not see it: this job wrote it */
-	if ((is_new && j->attempt > 0) || (f->complete && !as_known(c, f)))
+		c->attempt = last_writer(j); /* earlier scans did not see it: this job wrote it */
+	if ((is_new && j->attempt > 0) || (f->complete && !known))
 		/* saved, or saved again, by the last attempt, which announced nothing */
-		numbers_mark(j, c);
+		numbers_mark(j, c, last_writer(j));
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;
-	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) ||
+	if ((c->state == CKPT_SUPERSEDED && known) ||
 	    (checkpoint_announced(j, c) && only_unmarked(j, f)))
 		return;
 	if (c->state == CKPT_SUPERSEDED && j->restart_from != f->iteration &&
 	    beyond_attempt(j, f->iteration)) {
-		still_superseded(j, c, f->saved_at);
+		still_superseded(j, c, f);
 		return;
 	}
-	if (c->state == CKPT_SUPERSEDED && j->attempt > 0)
-		begin_anew(j, c); /* its node was lost before it could tell */
+	if (c->state == CKPT_SUPERSEDED && j->attempt > 0) {
+		begin_anew(j, c, last_writer(j)); /* its node was lost before it could tell */
+		c->seen_at = f->saved_at;
+	}
 	if (f->fixed)
 		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->held, f->held);
-	if (still_blamed(c, f)) {
-		/* torn: by its content, of which this scan knows nothing */
+	if (c->failed_loads != MO_NONE && f->complete && known) {
+		/* attempts died that loaded it, and it is what they loaded; torn: by its content,
+		 * of which this scan knows nothing */
 		if (c->state == CKPT_SUSPECT || (c->state == CKPT_TORN && c->compared))
 			return;
 		if (c->state == CKPT_TORN) /* somebody brought it back */
@@ -358,7 +367,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 /* The user went back to an iteration: what lies beyond it belongs to the run that was given up,
  * until an attempt writes it again. So does what was damaged or missing just now: it may be
  * found whole later, and must not hold up the new run as a loss. */
-void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time)
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
@@ -366,8 +375,6 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 		if (c->iteration <= resume || c->state == CKPT_SUPERSEDED ||
 		    c->state == CKPT_DELETED)
 			continue;
-		if (c->saved_at == MO_NONE)
-			c->saved_at = time;
 		c->state = CKPT_SUPERSEDED;
 		free(c->reason);
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt,

@@ -35,13 +35,25 @@ static struct numbers *numbers_get(struct job *j)
 	return n;
 }
 
-void numbers_mark(const struct job *j, struct checkpoint *c)
+/* What is known of who saved it, and of the loss: of another attempt's it is what this one found. */
+static char *taint(const struct job *j, int64_t attempt, const char *what)
+{
+	_cleanup_(mo_freep) char *saved =
+		attempt == 0         ? mo_strdup("saved behind the backup that was restored")
+		: attempt == MO_NONE ? mo_strdup("it lay there before")
+				     : mo_printf("saved by attempt %lld", (long long)attempt);
+
+	return attempt == j->attempt
+		       ? mo_printf("%s when %s", saved, what)
+		       : mo_printf("%s; in attempt %lld %s", saved, (long long)j->attempt, what);
+}
+
+void numbers_mark(const struct job *j, struct checkpoint *c, int64_t attempt)
 {
 	_cleanup_(mo_freep) char *what = numbers_taint(j, c->iteration) ? numbers_text(j) : NULL;
 
 	free(c->tainted);
-	c->tainted = what ? mo_printf("saved by attempt %lld when %s", (long long)j->attempt, what)
-			  : NULL;
+	c->tainted = what ? taint(j, attempt, what) : NULL;
 }
 
 /* What the attempt saved, and what it began with: the first loss behind it may be bad, or good. */
@@ -50,7 +62,7 @@ static void mark_all(struct job *j)
 	for (size_t i = j->n_checkpoints; i-- > 0;)
 		if (j->checkpoints[i].attempt == j->attempt ||
 		    j->checkpoints[i].iteration == j->run.resume)
-			numbers_mark(j, &j->checkpoints[i]);
+			numbers_mark(j, &j->checkpoints[i], j->checkpoints[i].attempt);
 }
 
 static void bad(struct job *j, struct numbers *n, const struct sample *s, int kind, double usual)

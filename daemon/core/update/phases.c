@@ -80,10 +80,19 @@ void phase_saving(struct job *j, struct step *st, const struct note *n, int64_t 
 	pause_begin(j, st, n, PHASE_SAVE, n->iteration, at);
 }
 
-void phase_saved(struct job *j, int64_t at)
+/* An earlier save than the one under way: its word is old, or it was written beside the steps. */
+static bool is_earlier_save(struct job *j, const struct note *n)
+{
+	return pause_of(j) != PHASE_NONE && n->iteration != MO_NONE &&
+	       n->iteration < j->progress.phase_of;
+}
+
+void phase_saved(struct job *j, const struct note *n, int64_t at)
 {
 	int pause;
 
+	if (is_earlier_save(j, n))
+		return;
 	pauses_end(j, PHASE_SAVE);
 	if (j->progress.phase != PHASE_SAVE) {
 		ledger_charge_saved(j, at);

@@ -8,7 +8,8 @@
 
 void phase_word(struct job *j, struct step *st, const struct note *n, int64_t at);
 void phase_saving(struct job *j, struct step *st, const struct note *n, int64_t at);
-/* The ledger is charged for it, whether it was announced or not. */
-void phase_saved(struct job *j, int64_t at);
+/* The ledger is charged for it, whether it was announced or not. Of an earlier save than the one
+ * under way it changes nothing. */
+void phase_saved(struct job *j, const struct note *n, int64_t at);
 /* A newer iteration than was known; the ledger is charged before, by its caller. */
 void phase_trains(struct job *j, const struct note *n);

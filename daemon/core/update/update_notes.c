@@ -177,7 +177,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_CHECKPOINT:
-		phase_saved(j, at);
+		phase_saved(j, n, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_REFUSED: prepared_add(j, st, n); break;

@@ -169,7 +169,7 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 	c->verified_at = time;
 	c->bytes = f->bytes;
 	if (f->saved_at != MO_NONE)
-		c->saved_at = f->saved_at;
+		c->saved_at = c->seen_at = f->saved_at;
 	mo_str_set(&c->path, f->path ? f->path : c->path);
 	mo_str_set(&c->level, f->level);
 	mo_str_set(&c->manifest, f->manifest);

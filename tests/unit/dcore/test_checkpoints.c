@@ -368,7 +368,8 @@ static void written_again_unheard(struct saver *o, int64_t iteration, bool compl
 		f++;
 	f->complete = complete;
 	f->saved_at = o->w.now;
-	mo_str_set(&f->manifest, "as the new run saved it");
+	free(f->manifest);
+	f->manifest = mo_printf("as it was saved at %lld", (long long)o->w.now);
 	saver_crash(o);
 }
 
@@ -400,7 +401,8 @@ static void a_given_up_one_that_is_written_again_is_judged_anew(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_TORN);
 	written_again_unheard(o, 20, true); /* a person completes it */
 	saver_resumed(o, 5, 20);
-	assert_string_equal(checkpoint_find(saver_job(o), 20)->manifest, "as the new run saved it");
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->manifest,
+			    o->w.scan.items[1].manifest);
 }
 
 static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
@@ -410,6 +412,47 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	went_back_behind_a_verified_one(o, 10, 0);
 	written_again_unheard(o, 10, false);
 	saver_resumed(o, 4, -1);
+}
+
+/* One that is damaged is given up while the file system's clock is off by that much; then the node is
+ * lost, and the file is whole, of so much later. */
+static void given_up_by_another_clock(struct saver *o, int64_t off, int64_t later)
+{
+	struct found_checkpoint *f;
+
+	saver_again(o, -1, 0);
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	f = &o->w.scan.items[1];
+	f->complete = false;
+	f->saved_at = o->w.now + off;
+	saver_crash(o);
+	saver_resumed(o, 2, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_TORN);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+	f->complete = true;
+	f->saved_at += later;
+	world_reboot(&o->w, 0);
+	saver_run(o, 5);
+}
+
+/* Whether it was written again is asked of the clock that wrote both times. */
+static void the_controllers_clock_does_not_say_what_was_written_again(void **state)
+{
+	struct saver *o = *state;
+	static const int64_t off[] = { -6 * 3600 * S, 6 * 3600 * S };
+
+	for (size_t i = 0; i < ELEMENTSOF(off); i++) {
+		given_up_by_another_clock(o, off[i], 60 * S);
+		saver_resumed(o, 4, 20);
+		given_up_by_another_clock(o, off[i], 0);
+		saver_resumed(o, 4, 10);
+		assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+	}
 }
 
 /* Somebody repairs what the user went back behind: that is no work of an attempt that was heard to
@@ -840,6 +883,7 @@ int main(void)
 		T(damage_behind_the_chosen_one_is_given_up),
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
+		T(the_controllers_clock_does_not_say_what_was_written_again),
 		T(a_repaired_one_is_not_the_new_runs),
 		T(a_repaired_one_is_gone_back_to_by_name),
 		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),

@@ -408,6 +408,35 @@ static void a_refusal_alone_is_not_the_step(void **state)
 	world_done(&w);
 }
 
+/* A node was called off although it lived, its step ended and was forgotten; then a backup from
+ * before that end was put back. The order to end it finds nothing but its own refusal. */
+static void a_refusal_alone_of_a_step_that_was_called_off(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 3, 2, 4);
+
+	assert_true(step_find(world_job(&w, id), 1, "n1")->through > 2);
+	world_toy_step(&w, 0, id)->hold = true; /* the attempt is not over yet */
+	w.toys[1].deaf = true;
+	world_run(&w, 30 * S);
+	world_node_verb(&w, IN_FENCE, 1, NULL);
+	world_lose_spool(&w, 1);
+	w.toys[1].deaf = false;
+	world_run(&w, 5 * S);
+	assert_int_equal(w.toys[1].steps[0].written, 2); /* refused, and gone */
+	assert_non_null(step_find(world_job(&w, id), 1, "n1"));
+	world_toy_step(&w, 0, id)->hold = false;
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_null(step_find(world_job(&w, id), 1, "n1"));
+	world_verb(&w, IN_CANCEL, id);
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
+	assert_int_equal(world_job(&w, id)->n_steps, 0);
+	assert_int_equal(w.toys[1].n_steps, 0);
+	world_done(&w);
+}
+
 /* Its journal is being read again for a controller that knows less than it did. */
 static void a_step_whose_notes_come_again_is_not_missing(void **state)
 {
@@ -708,6 +737,7 @@ int main(void)
 		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),
 		cmocka_unit_test(a_sync_sent_before_urgent_notes_proves_no_absence),
 		cmocka_unit_test(a_refusal_alone_is_not_the_step),
+		cmocka_unit_test(a_refusal_alone_of_a_step_that_was_called_off),
 		cmocka_unit_test(a_step_whose_notes_come_again_is_not_missing),
 		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
 		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),

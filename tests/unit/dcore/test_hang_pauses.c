@@ -188,6 +188,41 @@ static void words_of_an_evaluation_that_come_late(void **state)
 	}
 }
 
+static void save_word(struct world *w, size_t toy, int64_t id, int kind, int64_t iteration)
+{
+	struct note *n = world_note(w, toy, id, kind);
+
+	n->rank = (int64_t)toy * 2;
+	n->time = w->now;
+	n->iteration = iteration;
+	world_run(w, S);
+}
+
+/* A node that was cut off since before an earlier save tells of its end, or of all of it, while
+ * another one saves. began: NOTE_PHASE: it says nothing of the begin. */
+static void words_of_an_earlier_save_that_come_late(void **state)
+{
+	static const int began[] = { NOTE_PHASE, NOTE_SAVING };
+
+	for (size_t i = 0; i < ELEMENTSOF(began); i++) {
+		struct world w;
+		int64_t id = start_and_train(&w);
+
+		save_word(&w, 0, id, NOTE_SAVING, 25);
+		if (began[i] == NOTE_SAVING)
+			save_word(&w, 1, id, NOTE_SAVING, 20);
+		save_word(&w, 1, id, NOTE_CHECKPOINT, 20);
+		assert_int_equal(world_job(&w, id)->progress.phase, PHASE_SAVE);
+		assert_int_equal(world_job(&w, id)->saves.n, 1);
+		all_ranks(&w, (struct toy_motion){ 0, 0, w.now, MO_NONE, PROCESS_RUNS });
+		world_run(&w, 28 * 60 * S);
+		assert_int_equal(world_events(&w, "hang.suspected"), 0);
+		save_word(&w, 1, id, NOTE_CHECKPOINT, 25);
+		assert_int_equal(world_job(&w, id)->progress.phase, PHASE_TRAIN);
+		world_done(&w);
+	}
+}
+
 /* An evaluation follows a save, and another node tells of it sooner. */
 static void a_save_that_ends_behind_an_evaluation(void **state)
 {
@@ -296,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_line_that_comes_behind_the_evaluation),
 		cmocka_unit_test(words_of_the_start_that_come_late),
 		cmocka_unit_test(words_of_an_evaluation_that_come_late),
+		cmocka_unit_test(words_of_an_earlier_save_that_come_late),
 		cmocka_unit_test(a_save_that_ends_behind_an_evaluation),
 		cmocka_unit_test(a_word_of_another_rank_of_the_node),
 		cmocka_unit_test(a_line_ends_the_pauses_of_all),

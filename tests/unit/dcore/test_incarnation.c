@@ -2,7 +2,6 @@
  * is kept until somebody decides. And an old copy that agents know better. */
 #include "tests/unit/dcore/world.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "daemon/core/state/incarnation.h"
@@ -22,23 +21,6 @@ static void epochs_only_rise(void **state)
 	assert_true(incarnation_epoch(41, 0) > 41); /* 1970 */
 	assert_string_equal(old, "epoch 12");
 	assert_string_equal(new, "start 3 of the incarnation of 2020-01-01T00:01:40.000Z");
-}
-
-/* What moed --restore appends; then the first start. */
-static void restored(struct world *w)
-{
-	struct record r;
-
-	record_init(&r, REC_RESTORED);
-	r.time = core_state(w->core)->time;
-	r.restored->epoch = incarnation_epoch(core_state(w->core)->epoch, INCARNATION_ZERO_US);
-	r.restored->from_backup = true;
-	r.restored->backup_at = r.time;
-	assert_int_equal(core_update(w->core, &r), 0);
-	assert_int_equal(core_update(w->shadow, &r), 0);
-	assert_int_equal(core_update(w->core, &r), -EINVAL); /* an epoch never falls */
-	mo_desc_done(&record_desc, &r);
-	world_crash(w);
 }
 
 static void later(struct world *w, size_t toy, int64_t job, int64_t attempt)
@@ -67,7 +49,7 @@ static void what_the_backup_knows_is_adopted(void **state)
 	world_iteration(&w, 0, id, 5);
 	world_run(&w, S);
 	epoch = core_state(w.core)->epoch;
-	restored(&w);
+	world_restored(&w);
 	assert_true(core_state(w.core)->epoch > epoch + EPOCH_STARTS / 2);
 	assert_true(world_event_seen(&w, "controller.restored"));
 	for (size_t i = 0; i < 2; i++)
@@ -105,7 +87,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	world_node_verb(&w, IN_DRAIN, 0, "idle");
 	world_node_verb(&w, IN_DRAIN, 1, "idle");
 	id = world_submit_gpus(&w, 2);
-	restored(&w);
+	world_restored(&w);
 	world_node_verb(&w, IN_UNDRAIN, 0, NULL);
 	world_node_verb(&w, IN_UNDRAIN, 1, NULL);
 	world_hello(&w, 0);
@@ -154,7 +136,7 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	world_init(&w, 1, 2);
 	id = world_submit_gpus(&w, 2);
 	world_run(&w, 3 * S);
-	restored(&w);
+	world_restored(&w);
 	/* it ended after the backup, and was forgotten */
 	world_lose_spool(&w, 0);
 	world_hello(&w, 0);
@@ -168,7 +150,7 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	assert_true(attempt > RESTORED_ATTEMPTS);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	/* once more; this time a later attempt runs there */
-	restored(&w);
+	world_restored(&w);
 	world_lose_spool(&w, 0);
 	later(&w, 0, id, attempt + 1);
 	world_hello(&w, 0);
@@ -237,7 +219,7 @@ static void no_launch_beside_an_unknown_step(void **state)
 	world_init(&w, 1, 2);
 	w.no_launch = true;
 	id = world_submit_gpus(&w, 2);
-	restored(&w);
+	world_restored(&w);
 	w.no_launch = false;
 	later(&w, 0, 77, 1);
 	world_hello(&w, 0);
@@ -268,7 +250,7 @@ static void what_it_saved_since_is_its_own(void **state)
 	for (int64_t i = 1; i <= 5; i++)
 		world_iteration(&w, 0, id, i);
 	world_run(&w, S);
-	restored(&w);
+	world_restored(&w);
 	world_found(&w, 50, true);
 	/* its agent forgot it, and remembers the number */
 	mo_str_set(&world_note(&w, 0, id, NOTE_REFUSED)->cause, "stale");
@@ -293,7 +275,7 @@ static void what_was_hung_goes_missing(void **state)
 	w.toys[0].steps[0].hung = true;
 	world_run(&w, 3 * S);
 	assert_true(world_event_seen(&w, "step.hung"));
-	restored(&w);
+	world_restored(&w);
 	world_lose_spool(&w, 0);
 	world_hello(&w, 0);
 	world_run(&w, 5 * S);
@@ -315,7 +297,7 @@ static void an_attempt_of_a_job_that_is_final_is_forgotten_when_it_is_gone(void 
 	world_exit(&w, 0, id, 1, 0, 0);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_COMPLETED);
-	restored(&w);
+	world_restored(&w);
 	world_hello(&w, 0);
 	later(&w, 1, id, 2069);
 	world_hello(&w, 1);
@@ -345,7 +327,7 @@ static void an_old_copy_gets_no_agents(void **state)
 	assert_int_equal(w.reply_status, 409);
 	assert_true(world_event_seen(&w, "controller.stale"));
 	assert_true(waits_for(&w, world_submit_gpus(&w, 2), "needs 2 GPUs"));
-	restored(&w);
+	world_restored(&w);
 	world_hello(&w, 0);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);

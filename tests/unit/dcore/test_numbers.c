@@ -471,6 +471,29 @@ static void what_a_scan_finds_is_tainted(void **state)
 	assert_int_equal(events(o, "checkpoint.tainted"), 1);
 }
 
+/* Nobody knows which attempt wrote what a scan finds behind a restore. */
+static void what_was_saved_behind_a_backup_names_no_attempt(void **state)
+{
+	struct saver *o = *state;
+	const struct checkpoint *c;
+
+	saver_strict(o);
+	saver_run(o, 2);
+	losses(o, 1, 21, 2.0);
+	world_found(&o->w, 10, true);
+	losses(o, 21, 23, NAN);
+	world_restored(&o->w);
+	world_found(&o->w, 30, true);
+	world_reboot(&o->w, 0);
+	saver_run(o, 90);
+	assert_int_equal(saver_job(o)->run.resume, 10);
+	c = checkpoint_find(saver_job(o), 30);
+	assert_true(checkpoint_tainted(c));
+	assert_int_equal(c->attempt, 0);
+	assert_string_equal(c->tainted, "saved behind the backup that was restored; in attempt 1 "
+					"the loss is no number since iteration 21");
+}
+
 /* The next job in that directory begins with a ledger of its own, and knows it all the same; files
  * that somebody wrote since are others. */
 static void the_next_job_knows_it(void **state)
@@ -596,6 +619,7 @@ int main(void)
 		T(only_news_is_judged),
 		T(all_tainted_waits_for_a_person),
 		T(what_a_scan_finds_is_tainted),
+		T(what_was_saved_behind_a_backup_names_no_attempt),
 		T(the_next_job_knows_it),
 		T(keep_leaves_the_good_one),
 		T(a_gradient_that_explodes_is_told),

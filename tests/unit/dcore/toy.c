@@ -385,6 +385,7 @@ void world_found(struct world *w, int64_t iteration, bool complete)
 	f->iteration = iteration;
 	f->path = mo_printf("/ckpt/%lld", (long long)iteration);
 	f->bytes = 100;
+	f->saved_at = w->now;
 	f->complete = complete;
 	f->reason = complete ? NULL : mo_strdup("no COMPLETE file");
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/state/incarnation.h"
 #include "lib/model/orders.h"
 #include "lib/wire/decode.h"
 #include "lib/wire/encode.h"
@@ -200,6 +201,22 @@ void world_crash(struct world *w)
 						    .synced = true,
 					    } });
 	event(w, IN_START);
+}
+
+void world_restored(struct world *w)
+{
+	struct record r;
+
+	record_init(&r, REC_RESTORED);
+	r.time = core_state(w->core)->time;
+	r.restored->epoch = incarnation_epoch(core_state(w->core)->epoch, INCARNATION_ZERO_US);
+	r.restored->from_backup = true;
+	r.restored->backup_at = r.time;
+	assert_int_equal(core_update(w->core, &r), 0);
+	assert_int_equal(core_update(w->shadow, &r), 0);
+	assert_int_equal(core_update(w->core, &r), -EINVAL); /* an epoch never falls */
+	mo_desc_done(&record_desc, &r);
+	world_crash(w);
 }
 
 void world_init(struct world *w, size_t n_nodes, int64_t gpus)

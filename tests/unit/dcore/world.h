@@ -122,6 +122,8 @@ void world_hello(struct world *w, size_t toy);
 void world_reboot(struct world *w, size_t toy);
 void world_lose_spool(struct world *w, size_t toy); /* the agent forgets its steps */
 void world_crash(struct world *w);                  /* the controller restarts from its records */
+/* what moed --restore appends; then the first start */
+void world_restored(struct world *w);
 const struct job *world_job(const struct world *w, int64_t id);
 struct node *world_node(const struct world *w, size_t toy);
 
