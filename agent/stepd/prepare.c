@@ -134,7 +134,8 @@ static int env_value(const struct stepd *s, const struct prepared *p, const stru
 	return r;
 }
 
-/* What a rank is given, as far as it is known before its files are read. */
+/* What a rank is given, as far as it is known before its files are read: the first all of it, of
+ * the others what is another one. */
 static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 {
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
@@ -159,29 +160,46 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 		.ifname = p->ifname,
 	};
 	struct given *g = &p->given[r->local];
-	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items,
-		    &g->n);
+	const struct launch *l = &s->spool.launch;
+	const struct env_first first = { p->given[0].items, p->given[0].n, &s->spool.binds[0] };
+	const struct rank_bind *b = &s->spool.binds[r->local];
+	if (r->local == 0)
+		env_compose(l, &s->spool.info, b, &er, &g->items, &g->n);
+	else
+		env_compose_next(l, &s->spool.info, &first, b, &er, &g->items, &g->n);
 	for (size_t i = 0; i < g->n; i++)
 		if (g->items[i].file && !file_of(p, g->items[i].file))
 			*MO_GROW(p->files, p->n_files) =
 				(struct file_text){ .path = g->items[i].file };
 }
 
+static size_t env_index(char *const *env, const char *name)
+{
+	size_t n = strlen(name), i = 0;
+	while (env[i] && (strncmp(env[i], name, n) != 0 || env[i][n] != '='))
+		i++;
+	return i;
+}
+
+/* Beside what is its own, a rank's words are the first rank's: each fork copies the pages that they
+ * lie in. */
 static int make_env(const struct stepd *s, struct prepared *p, const struct rank *r, char ***ret,
 		    struct mo_error *err)
 {
-	const struct env_item *items = p->given[r->local].items;
-	size_t n = p->given[r->local].n;
+	const struct given *g = &p->given[r->local];
+	size_t n = p->given[0].n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
-	size_t n_env = 0;
 	int e = 0;
-	for (size_t i = 0; i < n && e == 0; i++) {
+	if (r->local > 0)
+		memcpy(env, p->plans[0].envp, n * sizeof(char *));
+	for (size_t i = 0; i < g->n && e == 0; i++) {
+		const struct env_item *item = &g->items[i];
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-		if (!items[i].value && !items[i].file)
+		if (!item->value && !item->file)
 			continue; /* unset */
-		mo_buf_printf(&b, "%s=", items[i].name);
-		e = env_value(s, p, &items[i], &b, err);
-		env[n_env++] = prepared_keep(p, mo_buf_take(&b));
+		mo_buf_printf(&b, "%s=", item->name);
+		e = env_value(s, p, item, &b, err);
+		env[env_index(env, item->name)] = prepared_keep(p, mo_buf_take(&b));
 	}
 	*ret = env;
 	return e;
@@ -189,11 +207,8 @@ static int make_env(const struct stepd *s, struct prepared *p, const struct rank
 
 static const char *env_find(char *const *env, const char *name)
 {
-	size_t n = strlen(name);
-	for (; *env; env++)
-		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
+	const char *found = env[env_index(env, name)];
+	return found ? found + strlen(name) + 1 : NULL;
 }
 
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env)
@@ -274,15 +289,22 @@ static int make_recorder_dir(const struct stepd *s, struct mo_error *err)
 	return 0;
 }
 
+static char **argv_of(struct prepared *p, const struct launch *l)
+{
+	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *)));
+	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
+	return argv;
+}
+
 static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const char **ret_cause,
 			struct mo_error *err)
 {
 	struct rank *r = &s->ranks[i];
 	const struct launch *l = &s->spool.launch;
 	struct child_plan *c = &p->plans[i];
-	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
-	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
-	*c = (struct child_plan){ .argv = argv,
+	const struct child_plan *first = i > 0 ? &p->plans[0] : NULL;
+	char **env = NULL;
+	*c = (struct child_plan){ .argv = first ? first->argv : argv_of(p, l),
 				  .workdir = l->workdir ? l->workdir : s->who.home,
 				  .is_home = !l->workdir,
 				  .in_fd = p->null_fd,
@@ -304,7 +326,9 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	if (e < 0)
 		return e;
 	c->envp = env;
-	c->candidates = prepared_candidates(p, argv[0], env);
+	c->candidates = first && env_find(env, "PATH") == env_find(first->envp, "PATH")
+				? first->candidates
+				: prepared_candidates(p, c->argv[0], env);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ struct prepared {
 	size_t n_ends;
 	/* interface of this node's address, NULL unknown or one node */
 	char *ifname;
-	struct given *given;     /* of each rank */
+	struct given *given;     /* of each rank; of others than the first only what differs */
 	struct file_text *files; /* of `file:` variables, each once */
 	size_t n_files;
 	void **memory;
