@@ -23,19 +23,18 @@
 
 #define MEM_NODES_MAX 1024
 
-void prepared_close(struct prepared *p)
+void prepared_close_ends(struct prepared *p)
 {
-	for (size_t i = 0; i < p->n_ends; i++)
-		mo_close(p->ends[i]);
-	p->n_ends = 0;
-	p->null_fd = mo_close(p->null_fd);
+	p->out_fd = mo_close(p->out_fd);
+	p->err_fd = mo_close(p->err_fd);
 }
 
 struct prepared *prepared_free(struct prepared *p)
 {
 	if (!p)
 		return NULL;
-	prepared_close(p);
+	prepared_close_ends(p);
+	mo_close(p->null_fd);
 	free(p->ifname);
 	for (size_t i = 0; p->given && i < p->n; i++)
 		mo_vec_clear(&env_item_desc, (void **)&p->given[i].items, &p->given[i].n);
@@ -46,7 +45,6 @@ struct prepared *prepared_free(struct prepared *p)
 	for (size_t i = 0; i < p->n_memory; i++)
 		free(p->memory[i]);
 	free(p->memory);
-	free(p->ends);
 	free(p->plans);
 	free(p);
 	return NULL;
@@ -334,15 +332,11 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err)
 {
-	int out = -1, errors = -1;
 	int e = error_file_make(s, &s->ranks[i], err);
-	if (e < 0)
-		return e;
-	e = output_open(s, &s->ranks[i], &out, &errors, err);
-	if (out >= 0)
-		*MO_GROW(p->ends, p->n_ends) = p->plans[i].out_fd = out;
-	if (errors >= 0)
-		*MO_GROW(p->ends, p->n_ends) = p->plans[i].err_fd = errors;
+	if (e == 0)
+		e = output_open(s, &s->ranks[i], &p->out_fd, &p->err_fd, err);
+	p->plans[i].out_fd = p->out_fd;
+	p->plans[i].err_fd = p->err_fd;
 	return e;
 }
 
@@ -350,6 +344,7 @@ int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause
 		  struct mo_error *err)
 {
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
+	p->out_fd = p->err_fd = -1;
 	p->null_fd = mo_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
 	p->given = mo_alloc_array(s->n_ranks, sizeof(*p->given));
