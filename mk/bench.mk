@@ -5,7 +5,8 @@ BENCH_PLANNER := $(if $(B),$(filter planner,$(B)),all)
 BENCH_CLASSIFY := $(if $(B),$(filter classify,$(B)),all)
 .PHONY: bench
 bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner \
-	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/core $(BUILD)/tests/bench/swarm/swarm
+	$(BUILD)/tests/bench/lines $(BUILD)/tests/bench/core $(BUILD)/tests/bench/swarm/swarm \
+	$(BUILD)/tests/bench/fan
 	@$(if $(BENCH_ROWS)$(if $(B),,all),BUILD=$(BUILD) tests/bench/bench.py $(BENCH_ROWS))
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner.py)
 	@$(if $(BENCH_PLANNER),BUILD=$(BUILD) tests/bench/planner_search.py)
@@ -14,6 +15,11 @@ $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lmicrohttpd
+# the floor of a launch, static as its rank is (tests/fake/tiny.c)
+$(BUILD)/tests/bench/fan: tests/bench/fan.c
+	$(call say,LINK $@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -static -no-pie -o $@ $<
 $(BUILD)/tests/bench/plan: $(BUILD)/tests/bench/plan.o $(call lib,acore wire model base)
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,acore wire model base) \

@@ -34,9 +34,12 @@ int error_file_make(struct stepd *s, const struct rank *r, struct mo_error *err)
 	char name[NAME_BYTES];
 
 	name_of(r, name);
-	mo_remove_at(s->dir_fd, name, 0); /* of a dead stepd */
 	_cleanup_(mo_closep) int fd =
 		mo_open_at(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0 && errno == EEXIST) { /* of a dead stepd */
+		mo_remove_at(s->dir_fd, name, 0);
+		fd = mo_open_at(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	}
 	if (fd < 0 || (s->who.change && mo_chown_fd(fd, s->who.uid, s->who.gid) < 0))
 		return mo_error_set(err, -errno, "%s/%s: %s", s->dir, name, strerror(errno));
 	return 0;

@@ -121,18 +121,17 @@ static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err)
 	struct rank *h = &s->hook;
 	struct child_plan plan = p->plans[0];
 	_cleanup_(mo_freep) char **argv = mo_alloc_array(l->n_prepare + 1, sizeof(char *));
-	int out = -1, errors = -1;
 	for (size_t i = 0; i < l->n_prepare; i++)
 		argv[i] = prepared_keep(p, words_expand(l, 0, s->who.home, l->prepare[i]));
 	plan.argv = argv;
 	plan.candidates = prepared_candidates(p, argv[0], plan.envp);
 	plan.cpus = NULL;
 	plan.mem_policy = -1;
-	int e = output_open_log(s, h, &out, &errors, err);
-	if (out >= 0)
-		*MO_GROW(p->ends, p->n_ends) = plan.out_fd = out;
-	if (errors >= 0)
-		*MO_GROW(p->ends, p->n_ends) = plan.err_fd = errors;
+	int e = output_open_log(s, h, err);
+	if (e == 0)
+		e = output_open_pipes(s, h, &p->out_fd, &p->err_fd, err);
+	plan.out_fd = p->out_fd;
+	plan.err_fd = p->err_fd;
 	if (e == 0 && (e = process_fork(s, h, &plan, on_hook_report, on_hook_pidfd)) < 0)
 		mo_error_set(err, e, "engine.prepare on %s could not be forked: %s", s->spool.node,
 			     strerror(-e));

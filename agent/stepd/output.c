@@ -260,8 +260,11 @@ static int notify_open(struct stepd *s, struct rank *r)
 	char name[32];
 	r->notify = (struct source){ .fd = -1, .fn = on_notify, .owner = r };
 	snprintf(name, sizeof(name), "notify.%lld", (long long)r->rank);
-	mo_remove_at(s->dir_fd, name, 0); /* of a dead stepd: we hold the lock */
 	int fd = mo_socket_bind(s->dir_fd, name);
+	if (fd == -EADDRINUSE) { /* of a dead stepd: we hold the lock */
+		mo_remove_at(s->dir_fd, name, 0);
+		fd = mo_socket_bind(s->dir_fd, name);
+	}
 	if (fd < 0)
 		return fd;
 	r->notify.fd = fd;
@@ -277,7 +280,7 @@ int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, str
 	if (e < 0)
 		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank,
 				    strerror(-e));
-	return output_open_log(s, r, ret_out, ret_err, err);
+	return output_open_pipes(s, r, ret_out, ret_err, err);
 }
 
 void output_close(struct stepd *s, struct rank *r)
@@ -287,17 +290,21 @@ void output_close(struct stepd *s, struct rank *r)
 	r->log_fd = mo_close(r->log_fd);
 }
 
-int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
-		    struct mo_error *err)
+int output_open_pipes(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
+		      struct mo_error *err)
 {
-	int e = rank_log_open(s, r);
-	if (e < 0)
-		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir,
-				    (long long)r->rank, strerror(-e));
-	e = stream_open(s, &r->out, r, ret_out);
+	int e = stream_open(s, &r->out, r, ret_out);
 	if (e == 0)
 		e = stream_open(s, &r->err, r, ret_err);
 	return e < 0 ? mo_error_set(err, e, "pipe of rank %lld: %s", (long long)r->rank,
 				    strerror(-e))
+		     : 0;
+}
+
+int output_open_log(struct stepd *s, struct rank *r, struct mo_error *err)
+{
+	int e = rank_log_open(s, r);
+	return e < 0 ? mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir,
+				    (long long)r->rank, strerror(-e))
 		     : 0;
 }

@@ -2,12 +2,12 @@
 #pragma once
 #include "agent/stepd/stepd.h"
 
-/* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to
- * close. */
+/* Notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
-/* Without a notify socket. */
-int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
-		    struct mo_error *err);
+int output_open_pipes(struct stepd *s, struct rank *r, int *ret_out, int *ret_err,
+		      struct mo_error *err);
+/* Before anything is read from the pipes. */
+int output_open_log(struct stepd *s, struct rank *r, struct mo_error *err);
 void output_close(struct stepd *s, struct rank *r);
 void on_stream(struct stepd *s, struct source *source, uint32_t events);
 void on_notify(struct stepd *s, struct source *source, uint32_t events);

@@ -23,19 +23,18 @@
 
 #define MEM_NODES_MAX 1024
 
-void prepared_close(struct prepared *p)
+void prepared_close_ends(struct prepared *p)
 {
-	for (size_t i = 0; i < p->n_ends; i++)
-		mo_close(p->ends[i]);
-	p->n_ends = 0;
-	p->null_fd = mo_close(p->null_fd);
+	p->out_fd = mo_close(p->out_fd);
+	p->err_fd = mo_close(p->err_fd);
 }
 
 struct prepared *prepared_free(struct prepared *p)
 {
 	if (!p)
 		return NULL;
-	prepared_close(p);
+	prepared_close_ends(p);
+	mo_close(p->null_fd);
 	free(p->ifname);
 	for (size_t i = 0; p->given && i < p->n; i++)
 		mo_vec_clear(&env_item_desc, (void **)&p->given[i].items, &p->given[i].n);
@@ -46,7 +45,6 @@ struct prepared *prepared_free(struct prepared *p)
 	for (size_t i = 0; i < p->n_memory; i++)
 		free(p->memory[i]);
 	free(p->memory);
-	free(p->ends);
 	free(p->plans);
 	free(p);
 	return NULL;
@@ -134,7 +132,8 @@ static int env_value(const struct stepd *s, const struct prepared *p, const stru
 	return r;
 }
 
-/* What a rank is given, as far as it is known before its files are read. */
+/* What a rank is given, as far as it is known before its files are read: the first all of it, of
+ * the others what is another one. */
 static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 {
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
@@ -159,29 +158,46 @@ static void compose(struct stepd *s, struct prepared *p, const struct rank *r)
 		.ifname = p->ifname,
 	};
 	struct given *g = &p->given[r->local];
-	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items,
-		    &g->n);
+	const struct launch *l = &s->spool.launch;
+	const struct env_first first = { p->given[0].items, p->given[0].n, &s->spool.binds[0] };
+	const struct rank_bind *b = &s->spool.binds[r->local];
+	if (r->local == 0)
+		env_compose(l, &s->spool.info, b, &er, &g->items, &g->n);
+	else
+		env_compose_next(l, &s->spool.info, &first, b, &er, &g->items, &g->n);
 	for (size_t i = 0; i < g->n; i++)
 		if (g->items[i].file && !file_of(p, g->items[i].file))
 			*MO_GROW(p->files, p->n_files) =
 				(struct file_text){ .path = g->items[i].file };
 }
 
+static size_t env_index(char *const *env, const char *name)
+{
+	size_t n = strlen(name), i = 0;
+	while (env[i] && (strncmp(env[i], name, n) != 0 || env[i][n] != '='))
+		i++;
+	return i;
+}
+
+/* Beside what is its own, a rank's words are the first rank's: each fork copies the pages that they
+ * lie in. */
 static int make_env(const struct stepd *s, struct prepared *p, const struct rank *r, char ***ret,
 		    struct mo_error *err)
 {
-	const struct env_item *items = p->given[r->local].items;
-	size_t n = p->given[r->local].n;
+	const struct given *g = &p->given[r->local];
+	size_t n = p->given[0].n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
-	size_t n_env = 0;
 	int e = 0;
-	for (size_t i = 0; i < n && e == 0; i++) {
+	if (r->local > 0)
+		memcpy(env, p->plans[0].envp, n * sizeof(char *));
+	for (size_t i = 0; i < g->n && e == 0; i++) {
+		const struct env_item *item = &g->items[i];
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-		if (!items[i].value && !items[i].file)
+		if (!item->value && !item->file)
 			continue; /* unset */
-		mo_buf_printf(&b, "%s=", items[i].name);
-		e = env_value(s, p, &items[i], &b, err);
-		env[n_env++] = prepared_keep(p, mo_buf_take(&b));
+		mo_buf_printf(&b, "%s=", item->name);
+		e = env_value(s, p, item, &b, err);
+		env[env_index(env, item->name)] = prepared_keep(p, mo_buf_take(&b));
 	}
 	*ret = env;
 	return e;
@@ -189,11 +205,8 @@ static int make_env(const struct stepd *s, struct prepared *p, const struct rank
 
 static const char *env_find(char *const *env, const char *name)
 {
-	size_t n = strlen(name);
-	for (; *env; env++)
-		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-			return *env + n + 1;
-	return NULL;
+	const char *found = env[env_index(env, name)];
+	return found ? found + strlen(name) + 1 : NULL;
 }
 
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env)
@@ -274,15 +287,22 @@ static int make_recorder_dir(const struct stepd *s, struct mo_error *err)
 	return 0;
 }
 
+static char **argv_of(struct prepared *p, const struct launch *l)
+{
+	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *)));
+	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
+	return argv;
+}
+
 static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const char **ret_cause,
 			struct mo_error *err)
 {
 	struct rank *r = &s->ranks[i];
 	const struct launch *l = &s->spool.launch;
 	struct child_plan *c = &p->plans[i];
-	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
-	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
-	*c = (struct child_plan){ .argv = argv,
+	const struct child_plan *first = i > 0 ? &p->plans[0] : NULL;
+	char **env = NULL;
+	*c = (struct child_plan){ .argv = first ? first->argv : argv_of(p, l),
 				  .workdir = l->workdir ? l->workdir : s->who.home,
 				  .is_home = !l->workdir,
 				  .in_fd = p->null_fd,
@@ -304,21 +324,19 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	if (e < 0)
 		return e;
 	c->envp = env;
-	c->candidates = prepared_candidates(p, argv[0], env);
+	c->candidates = first && env_find(env, "PATH") == env_find(first->envp, "PATH")
+				? first->candidates
+				: prepared_candidates(p, c->argv[0], env);
 	return 0;
 }
 
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err)
 {
-	int out = -1, errors = -1;
 	int e = error_file_make(s, &s->ranks[i], err);
-	if (e < 0)
-		return e;
-	e = output_open(s, &s->ranks[i], &out, &errors, err);
-	if (out >= 0)
-		*MO_GROW(p->ends, p->n_ends) = p->plans[i].out_fd = out;
-	if (errors >= 0)
-		*MO_GROW(p->ends, p->n_ends) = p->plans[i].err_fd = errors;
+	if (e == 0)
+		e = output_open(s, &s->ranks[i], &p->out_fd, &p->err_fd, err);
+	p->plans[i].out_fd = p->out_fd;
+	p->plans[i].err_fd = p->err_fd;
 	return e;
 }
 
@@ -326,6 +344,7 @@ int prepare_begin(struct stepd *s, struct prepared **ret, const char **ret_cause
 		  struct mo_error *err)
 {
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
+	p->out_fd = p->err_fd = -1;
 	p->null_fd = mo_open_at(AT_FDCWD, "/dev/null", O_RDONLY, 0);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
 	p->given = mo_alloc_array(s->n_ranks, sizeof(*p->given));

@@ -17,12 +17,11 @@ struct prepared {
 	struct child_plan *plans;
 	size_t n; /* one per local rank */
 	int null_fd;
-	/* the children's ends of the pipes, closed by prepared_close */
-	int *ends;
-	size_t n_ends;
+	/* a child's ends of its pipes, of the one that is forked next; -1 closed */
+	int out_fd, err_fd;
 	/* interface of this node's address, NULL unknown or one node */
 	char *ifname;
-	struct given *given;     /* of each rank */
+	struct given *given;     /* of each rank; of others than the first only what differs */
 	struct file_text *files; /* of `file:` variables, each once */
 	size_t n_files;
 	void **memory;
@@ -40,10 +39,10 @@ int prepare_end(struct stepd *s, struct prepared *p, const char **ret_cause, str
 void *prepared_keep(struct prepared *p, void *memory);
 /* The paths execvp() would try for the program in the PATH of that environment. */
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env);
-/* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before
- * it are executing meanwhile. */
+/* Pipes, notify socket and error file of one rank, just before its fork: the ranks before it are
+ * executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
-/* The children's ends are theirs now. */
-void prepared_close(struct prepared *p);
+/* They are the child's now: later forks need not copy them. */
+void prepared_close_ends(struct prepared *p);
 /* env.json of the step's directory; once the ranks run, so that none waits for it. */
 void prepare_leave_record(struct stepd *s, const struct prepared *p);

@@ -24,9 +24,10 @@
 /* Born in the ranks' cgroup where the kernel can (Linux 5.7): moving a process costs an RCU
  * grace period, 10 to 50 ms. Else the child moves itself. glibc's fork() does nothing that a
  * child which only execs needs. */
-static pid_t fork_in_cgroup(struct stepd *s, struct child_plan *p)
+static pid_t fork_in_cgroup(struct stepd *s, struct child_plan *p, int *ret_pidfd)
 {
-	struct clone_args a = { .flags = CLONE_INTO_CGROUP,
+	struct clone_args a = { .flags = CLONE_INTO_CGROUP | CLONE_PIDFD,
+				.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 				.exit_signal = SIGCHLD,
 				.cgroup = (uint64_t)s->cgroup_fd };
 	int procs_fd = TAKE_FD(p->cgroup_fd);
@@ -34,19 +35,22 @@ static pid_t fork_in_cgroup(struct stepd *s, struct child_plan *p)
 	if (pid >= 0)
 		return pid;
 	p->cgroup_fd = procs_fd;
-	return fork();
+	pid = fork();
+	if (pid > 0)
+		*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	return pid;
 }
 
 int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_fn on_report,
 		 source_fn on_death)
 {
-	int report[2];
-	if (pipe2(report, O_CLOEXEC) < 0)
+	int report[2], pidfd = -1;
+	if (pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	_cleanup_(mo_closep) int child_end = report[1];
 	r->report = (struct source){ .fd = report[0], .fn = on_report, .owner = r };
 	p->report_fd = child_end;
-	pid_t pid = fork_in_cgroup(s, p);
+	pid_t pid = fork_in_cgroup(s, p, &pidfd);
 	if (pid == 0)
 		child_run(p);
 	if (pid < 0) {
@@ -55,11 +59,8 @@ int process_fork(struct stepd *s, struct rank *r, struct child_plan *p, source_f
 		return e;
 	}
 	r->pid = pid;
-	r->pidfd = (struct source){ .fd = (int)syscall(SYS_pidfd_open, pid, 0),
-				    .fn = on_death,
-				    .owner = r };
-	int fl = fcntl(r->report.fd, F_GETFL);
-	if (r->pidfd.fd < 0 || fl < 0 || fcntl(r->report.fd, F_SETFL, fl | O_NONBLOCK) < 0)
+	r->pidfd = (struct source){ .fd = pidfd, .fn = on_death, .owner = r };
+	if (pidfd < 0)
 		return -errno;
 	int e = wake_watch(s, &r->pidfd, EPOLLIN);
 	return e < 0 ? e : wake_watch(s, &r->report, EPOLLIN);
@@ -231,8 +232,7 @@ int process_pipe(int bytes, int *ret_read, int *ret_write)
 		return -errno;
 	if (bytes) /* refused above the user's quota: the default then */
 		fcntl(ends[1], F_SETPIPE_SZ, bytes);
-	int fl = fcntl(ends[0], F_GETFL);
-	if (fl < 0 || fcntl(ends[0], F_SETFL, fl | O_NONBLOCK) < 0) {
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) { /* a pipe has no other flag yet */
 		int e = -errno;
 
 		mo_close(ends[0]);

@@ -215,6 +215,40 @@ void ranks_reaped(struct stepd *s, const siginfo_t *si)
 		rank_died(s, r, si);
 }
 
+/* False: said. */
+static bool fork_all(struct stepd *s, struct prepared *p)
+{
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		int r = prepare_files(s, p, i, &err);
+		if (r == 0 &&
+		    (r = process_fork(s, &s->ranks[i], &p->plans[i], on_report, on_pidfd)) < 0)
+			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s",
+				     (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
+		prepared_close_ends(p);
+		if (r < 0) {
+			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Of those that were forked: behind all forks, which then need not copy and close them. False:
+ * said. */
+static bool open_logs(struct stepd *s)
+{
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		int r = s->ranks[i].pid > 0 ? output_open_log(s, &s->ranks[i], &err) : 0;
+		if (r < 0) {
+			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
+			return false;
+		}
+	}
+	return true;
+}
+
 void ranks_start(struct stepd *s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -230,18 +264,9 @@ void ranks_start(struct stepd *s)
 		return;
 	}
 	process_raise_limits(s);
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		r = prepare_files(s, p, i, &err);
-		if (r == 0 &&
-		    (r = process_fork(s, &s->ranks[i], &p->plans[i], on_report, on_pidfd)) < 0)
-			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s",
-				     (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
-		if (r < 0) {
-			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
-			return;
-		}
-	}
-	prepared_close(p);
+	bool forked = fork_all(s, p);
+	if (!open_logs(s) || !forked)
+		return;
 	s->prepared = TAKE_PTR(p);
 	stepd_tick_in(s, SETTLE_US);
 	heartbeat_start(s);

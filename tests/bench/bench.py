@@ -27,6 +27,7 @@ import container
 import fleet
 import lib
 import start
+import wide
 from image_rig import entry
 from lib import BUILD, Failed, Skipped, command_recipe, wait_until
 from rig import Rig
@@ -259,6 +260,13 @@ def bench_launch(n):
     report("launch", "moectl_submit_to_8_ranks", cli, "ms", peer, peer_samples)
     report("launch", "moectl_submit_to_8_ranks_over_floor", cli, "ms", "posix_spawn of 8", floor)
     report("launch", "floor_posix_spawn_8", floor, "ms")
+
+
+def bench_wide(n):
+    for ranks in wide.SIZES:
+        each = ranks // wide.AGENTS
+        with Cluster(os.path.join(OUT, "c%d" % ranks), wide.AGENTS, each) as c:
+            wide.of_size(report, c, Api(c), OUT, ranks, n)
 
 
 def launch_ms(api, text, path):
@@ -862,6 +870,7 @@ def bench_start(n):
 
 BENCHES = {
     "launch": bench_launch,
+    "wide": bench_wide,
     "container": bench_container,
     "holder": bench_holder,
     "restart": bench_restart,

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "lib/base/assert.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
@@ -292,24 +293,35 @@ static void add_visibility(struct list *l, const struct launch *launch, const st
 		    "all GPUs of this job on the node, LOCAL_RANK is the index");
 }
 
-static void add_launch(struct list *l, const struct launch *launch, const struct env_rank *r)
+/* The names that no two ranks of a node have alike. */
+static void add_own(struct list *l, const struct launch *launch, const struct env_rank *r)
 {
 	int64_t rank = launch->first_rank + r->local_rank;
-	_cleanup_(mo_freep) char *job = mo_printf("j-%lld", (long long)launch->job);
 
 	set_int(l, "RANK", rank,
 		launch->n_local < (int64_t)launch->n_gpus
 			? "number of this process in the job: there is one per node, with all its "
 			  "GPUs"
 			: "number of this rank in the job");
-	set_int(l, "WORLD_SIZE", launch->world, "ranks of the job");
 	set_int(l, "LOCAL_RANK", r->local_rank,
 		"number of this rank on its node, index into the visible GPUs");
+	set_int(l, "ROLE_RANK", rank, "torchrun's roles: there is one, so this is RANK");
+	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_ERROR_FILE", r->error_file,
+	    "where programs decorated with @record write their exception");
+	set(l, ENV_LAUNCH, "launch", "MOE_NOTIFY_SOCKET", r->notify_socket,
+	    "takes KEY=VALUE datagrams about progress; optional to use");
+}
+
+static void add_launch(struct list *l, const struct launch *launch, const struct env_rank *r)
+{
+	_cleanup_(mo_freep) char *job = mo_printf("j-%lld", (long long)launch->job);
+
+	add_own(l, launch, r);
+	set_int(l, "WORLD_SIZE", launch->world, "ranks of the job");
 	set_int(l, "LOCAL_WORLD_SIZE", launch->n_local, "ranks of the job on this node");
 	set_int(l, "GROUP_RANK", launch->node_rank,
 		"torchrun's word for the node's number in the job");
 	set_int(l, "GROUP_WORLD_SIZE", launch->n_nodes, "torchrun's word for the number of nodes");
-	set_int(l, "ROLE_RANK", rank, "torchrun's roles: there is one, so this is RANK");
 	set_int(l, "ROLE_WORLD_SIZE", launch->world,
 		"torchrun's roles: there is one, so this is WORLD_SIZE");
 	set_int(l, "NODE_RANK", launch->node_rank, "number of this node in the job");
@@ -322,14 +334,10 @@ static void add_launch(struct list *l, const struct launch *launch, const struct
 		"socket is met");
 	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_RUN_ID", job, "the job's id");
 	set_int(l, "TORCHELASTIC_RESTART_COUNT", launch->attempt - 1, "attempts before this one");
-	set(l, ENV_LAUNCH, "launch", "TORCHELASTIC_ERROR_FILE", r->error_file,
-	    "where programs decorated with @record write their exception");
 	set(l, ENV_LAUNCH, "launch", "MOE_JOB", job, "the job's id");
 	set_int(l, "MOE_ATTEMPT", launch->attempt, "attempt of the job, from 1");
 	set(l, ENV_LAUNCH, "launch", "MOE_STEP", r->step_id,
 	    "marks every process of this attempt on this node, so that none is left behind");
-	set(l, ENV_LAUNCH, "launch", "MOE_NOTIFY_SOCKET", r->notify_socket,
-	    "takes KEY=VALUE datagrams about progress; optional to use");
 	set(l, ENV_LAUNCH, "recipe: checkpoint.dir", "MOE_CHECKPOINT_DIR", launch->checkpoint_dir,
 	    "the recipe's checkpoint directory");
 	set_int(l, "MOE_RESUME_ITERATION", launch->resume >= 0 ? launch->resume : -1,
@@ -354,4 +362,36 @@ void env_compose(const struct launch *launch, const struct nodeinfo *info,
 	note_kernarg(&l);
 	add_visibility(&l, launch, info);
 	add_launch(&l, launch, r);
+}
+
+static bool engine_names_rank(const struct launch *launch)
+{
+	for (size_t i = 0; i < launch->n_env; i++) {
+		const struct env_item *e = &launch->env[i];
+
+		if (e->layer == ENV_ENGINE && words_name_rank(e->value))
+			return true;
+	}
+	return false;
+}
+
+void env_compose_next(const struct launch *launch, const struct nodeinfo *info,
+		      const struct env_first *first, const struct rank_bind *b,
+		      const struct env_rank *r, struct env_item **items, size_t *n_items)
+{
+	struct list own = { .items = items, .n = n_items, .from = *n_items };
+	struct env_item *all = NULL;
+	size_t n = 0;
+
+	if (b->n_cpus == first->bind->n_cpus && !engine_names_rank(launch)) {
+		add_own(&own, launch, r);
+		return;
+	}
+	env_compose(launch, info, b, r, &all, &n);
+	mo_assert(n == first->n_items);
+	for (size_t i = 0; i < n; i++)
+		if (!mo_desc_equal(&env_item_desc, &all[i], &first->items[i]))
+			mo_desc_copy(&env_item_desc,
+				     mo_vec_add(&env_item_desc, (void **)items, n_items), &all[i]);
+	mo_vec_clear(&env_item_desc, (void **)&all, &n);
 }

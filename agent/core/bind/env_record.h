@@ -18,7 +18,8 @@ struct env_record {
 };
 extern const struct mo_desc env_record_desc;
 
-/* items: of env_compose(), which gives every rank of a step the same names. */
+/* items: of the first rank all (env_compose()), of others all or what differs
+ * (env_compose_next()). */
 void env_record_add(struct env_record *rec, int64_t rank, const struct env_item *items, size_t n);
 /* The rank's environment, appended to ret. False: the record does not have the rank. */
 bool env_record_of(const struct env_record *rec, int64_t rank, struct env_item **ret,

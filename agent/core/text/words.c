@@ -61,3 +61,8 @@ char *words_expand(const struct launch *l, int64_t local_rank, const char *home,
 	}
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
+
+bool words_name_rank(const char *text)
+{
+	return text && (strstr(text, "{rank}") || strstr(text, "{local_rank}"));
+}

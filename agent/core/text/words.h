@@ -7,3 +7,5 @@
 /* The text with those words replaced; every other brace stays. Caller frees; NULL in, NULL out.
  * home: for {workdir} when the recipe names none. */
 char *words_expand(const struct launch *l, int64_t local_rank, const char *home, const char *text);
+/* One of them is another one for each rank. */
+bool words_name_rank(const char *text);

@@ -330,6 +330,65 @@ static void test_numbers_behind_walls(void **state)
 	assert_null(strstr(item(b, "HIP_VISIBLE_DEVICES")->reason, "count from 0"));
 }
 
+/* The second rank's environment as its difference from the first's says it: as composed whole.
+ * Returns how many items differ. */
+static size_t next_is_whole(struct bed *b, int64_t cpus_of_second)
+{
+	struct rank_bind second = b->bind;
+	struct env_rank first_rank = b->rank, second_rank = b->rank;
+	struct env_item *first = NULL, *own = NULL;
+	size_t n_first = 0, n_own = 0, n_used = 0;
+
+	second.n_cpus = cpus_of_second;
+	first_rank.local_rank = 0;
+	second_rank.local_rank = 1;
+	second_rank.notify_socket = "/run/n.1";
+	second_rank.error_file = "/run/e.1";
+	env_compose(&b->launch, &b->info, &b->bind, &first_rank, &first, &n_first);
+	const struct env_first from = { first, n_first, &b->bind };
+
+	env_compose_next(&b->launch, &b->info, &from, &second, &second_rank, &own, &n_own);
+	mo_vec_clear(&env_item_desc, (void **)&b->items, &b->n);
+	env_compose(&b->launch, &b->info, &second, &second_rank, &b->items, &b->n);
+	assert_int_equal(b->n, n_first);
+	for (size_t i = 0; i < n_first; i++) {
+		const struct env_item *want = &first[i];
+
+		for (size_t k = 0; k < n_own; k++)
+			if (mo_streq(own[k].name, want->name)) {
+				want = &own[k];
+				n_used++;
+			}
+		assert_true(mo_desc_equal(&env_item_desc, want, &b->items[i]));
+	}
+	assert_int_equal(n_used, n_own);
+	mo_vec_clear(&env_item_desc, (void **)&first, &n_first);
+	mo_vec_clear(&env_item_desc, (void **)&own, &n_own);
+	return n_used;
+}
+
+/* However many variables there are, what is made for a rank more are its own names. */
+static void test_a_rank_more_is_what_differs(void **state)
+{
+	struct bed *b = *state;
+	char name[16];
+
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "V%d", i);
+		layer(b, ENV_ENGINE, name, "{node_rank}");
+	}
+	assert_int_equal(next_is_whole(b, 12), 5);
+	assert_int_equal(next_is_whole(b, 11), 6);
+	layer(b, ENV_RECIPE, "OMP_NUM_THREADS", "4");
+	assert_int_equal(next_is_whole(b, 12), 5);
+	assert_int_equal(next_is_whole(b, 11), 6); /* another one is overridden */
+	layer(b, ENV_ENGINE, "SLURM_PROCID", "{rank}");
+	layer(b, ENV_ENGINE, "SLURM_LOCALID", "{local_rank}");
+	assert_int_equal(next_is_whole(b, 12), 7);
+	layer(b, ENV_RECIPE, "SLURM_PROCID", "none"); /* it overrides what differs */
+	assert_int_equal(next_is_whole(b, 12), 7);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -338,6 +397,7 @@ int main(void)
 		T(test_the_flight_recorder_is_asked_of_who_has_one),
 		T(test_visibility),
 		T(test_numbers_behind_walls),
+		T(test_a_rank_more_is_what_differs),
 		T(test_precedence),
 		T(test_image),
 		T(test_file_items_stay_unread),
