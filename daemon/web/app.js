@@ -117,7 +117,7 @@ topic('running', 30, loadRunning);
 topic('nodes', 120, loadNodes);
 topic('count', 3600, loadCount, true);
 topic('job', 120, () => ofJob(loadJob));
-topic('ranks', 120, () => ofJob(loadRanks));
+topic('ranks', 30, () => ofJob(loadRanks));
 topic('checkpoints', 120, () => ofJob(loadCheckpoints));
 topic('curve', 60, () =>
   ofJob(async (job) => {
@@ -316,6 +316,9 @@ $('curve-other').addEventListener('change', () => due('curve'));
 $('curve-log').addEventListener('change', () => state.doc && drawCurves(state.doc));
 $('matrix-metric').addEventListener('change', () => due('matrix'));
 $('matrix').addEventListener('pointermove', pointAt);
+$('matrix-walk').addEventListener('keydown', walk);
+$('matrix-stages-box').addEventListener('toggle', () => heat.doc && drawStages(heat.doc));
+$('curve-values').addEventListener('toggle', () => curve.doc && drawCurveTable());
 
 function redraw() {
   dropPlots();
@@ -328,7 +331,8 @@ window.addEventListener('resize', () => {
   clearTimeout(resized);
   resized = setTimeout(redraw, SOON_MS);
 });
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+for (const media of ['(prefers-color-scheme: dark)', 'print'])
+  matchMedia(media).addEventListener('change', redraw);
 window.addEventListener('hashchange', () => {
   if (location.hash.startsWith('#sign-in=')) {
     signInByLink().then(start);

@@ -149,6 +149,9 @@ function drawRanks(job, ranks) {
 }
 
 function drawCheckpoints(job, checkpoints) {
+  const none = checkpoints.items.length === 0;
+  $('checkpoints-empty').hidden = !none;
+  $('checkpoints').parentElement.hidden = none;
   more(
     'checkpoints-more',
     checkpoints.earlier > 0

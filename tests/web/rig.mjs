@@ -34,7 +34,7 @@ export function need(condition, text) {
   if (!condition) throw new Error(text);
 }
 
-/* Errors on the console, requests to elsewhere, answers that should not be: all go to `problems`. */
+/* Errors on the console, requests to elsewhere and answers that should not be: `problems`. */
 export function watch(page) {
   page.on('console', (m) => {
     if (m.type() !== 'error' && m.type() !== 'warning') return;
@@ -45,7 +45,8 @@ export function watch(page) {
   });
   page.on('pageerror', (e) => problems.errors.push('uncaught: ' + e.message));
   page.on('request', (r) => {
-    if (!r.url().startsWith(T.url) && !/^(data|blob|about):/.test(r.url())) problems.outside.push(r.url());
+    if (!r.url().startsWith(T.url) && !/^(data|blob|about):/.test(r.url()))
+      problems.outside.push(r.url());
   });
   page.on('response', (r) => {
     if (

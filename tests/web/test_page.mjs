@@ -6,6 +6,7 @@ import { T, check, need, problems, run, watch } from './rig.mjs';
 import { live, login, shows } from './basics.mjs';
 import { crowd, looks, order, wide } from './layout.mjs';
 import { charts, ranks } from './drawn.mjs';
+import { access } from './access.mjs';
 import { cut, frugal, headers, link } from './cuts.mjs';
 
 mkdirSync(T.shots, { recursive: true });
@@ -29,6 +30,7 @@ try {
   await charts(page);
   await ranks(page);
   await order(page);
+  await access(browser, page);
   await frugal(page);
   await link(browser);
   await cut(page);
