@@ -178,3 +178,38 @@ export async function live(page) {
     );
   });
 }
+
+/* Labels stand below a job's name; one pressed leaves the jobs that have it, and the address says
+ * so. */
+export async function labels(page) {
+  const rows = (page) =>
+    page.$$eval('#jobs tbody tr', (rs) => rs.map((r) => r.dataset.key).join(' '));
+  await check('labels of a job: one pressed leaves the jobs that have it', async () => {
+    await page.click(`#jobs tr[data-key="${T.jobs.sweep}"] button:text-is("team=vision")`);
+    await until(page, () => document.querySelector('#jobs tbody').rows.length === 1);
+    need((await rows(page)) === T.jobs.sweep, await rows(page));
+    const said = (await page.innerText('#jobs-label')).split(/\s+/).join(' ');
+    need(said === 'Jobs labelled team=vision: 1 Show all jobs', said);
+    need(page.url().endsWith('?label=team%3Dvision'), page.url());
+  });
+  await check('the address alone shows the same', async () => {
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await other.waitForSelector(`#jobs tr[data-key="${T.jobs.sweep}"] [aria-pressed=true]`);
+    need((await rows(other)) === T.jobs.sweep, await rows(other));
+    await other.close();
+  });
+  await check('an address with what is no label shows all', async () => {
+    const other = await page.context().newPage();
+    await other.goto(`${T.url}/#?label=${encodeURIComponent('a b')}`);
+    await other.waitForSelector(`#jobs tr[data-key="${T.jobs.train}"]`, { timeout: WAIT });
+    need(await other.locator('#jobs-label').isHidden(), 'it is filtered by it');
+    await other.close();
+  });
+  await check('pressed again all are there', async () => {
+    await page.click(`#jobs tr[data-key="${T.jobs.sweep}"] button[aria-pressed=true]`);
+    await page.waitForSelector(`#jobs tr[data-key="${T.jobs.train}"]`, { timeout: WAIT });
+    need(await page.locator('#jobs-label').isHidden(), 'it says that they are not');
+    need(!page.url().includes('label'), page.url());
+  });
+}

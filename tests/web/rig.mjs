@@ -1,6 +1,6 @@
 /* What the tests of the page share: the cluster that test_page.py made ($PAGE_TEST, JSON: {url,
- * token, dir, moectl, nodes, gpus, jobs{train, markup}, short_recipe, shots}), one line for each
- * check, and ways to look at a page. */
+ * token, dir, moectl, nodes, gpus, jobs{train, markup, sweep}, short_recipe, shots}), one line for
+ * each check, and ways to look at a page. */
 import { execFileSync } from 'node:child_process';
 
 export const T = JSON.parse(process.env.PAGE_TEST),

@@ -3,7 +3,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 import { T, check, need, problems, run, watch } from './rig.mjs';
-import { live, login, shows } from './basics.mjs';
+import { labels, live, login, shows } from './basics.mjs';
 import { crowd, looks, order, wide } from './layout.mjs';
 import { charts, ranks } from './drawn.mjs';
 import { access } from './access.mjs';
@@ -24,6 +24,7 @@ try {
   await login(page);
   await shows(page);
   await live(page);
+  await labels(page);
   await looks(page);
   await wide(page);
   await crowd(page);
