@@ -34,7 +34,8 @@ function setText(id, text) {
   if ($(id).textContent !== text) $(id).textContent = text;
 }
 
-/* A cell is [text, class], or [, , function that draws into it]; shown(s) is the cell of a state. */
+/* A cell is [text, class], or has a function that draws into it as its third; shown(s) is the cell
+ * of a state. */
 function shown(s) {
   return [s, 'state-' + String(s).replace(/[^a-z]/g, '')];
 }
