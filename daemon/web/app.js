@@ -20,6 +20,7 @@ const RANKS = 256,
 const state = {
   job: null,
   doc: null, // of that job
+  label: null, // only jobs with it; null: all
   jobs: new Map(),
   stream: null,
   followed: null,
@@ -33,16 +34,50 @@ function signedOut(on) {
   document.body.classList.toggle('signed-out', on);
 }
 
+function getJobs([states, n]) {
+  const label = state.label === null ? '' : `&label=${encodeURIComponent(state.label)}`;
+  return get(`/v1/jobs?state=${states}&limit=${n}&last=1${label}`);
+}
+
+/* What the address says: #JOB?label=LABEL, both optional. It is kept up to date, so that a link
+ * shows the same. */
+function address() {
+  const [job, query] = location.hash.slice(1).split('?');
+  return {
+    job: /^j-\d+$/.test(job) ? job : null,
+    label: new URLSearchParams(query).get('label') || null,
+  };
+}
+
+function keepAddress() {
+  const query = state.label === null ? '' : `?label=${encodeURIComponent(state.label)}`;
+  history.replaceState(null, '', `#${state.job || ''}${query}`);
+}
+
+function filterJobs(label) {
+  state.label = label;
+  keepAddress();
+  due('jobs');
+}
+
 async function loadJobs() {
-  const [cluster, ...kinds] = await Promise.all([
-    get('/v1/cluster'),
-    ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`)),
-  ]);
+  const label = state.label,
+    [cluster, ...kinds] = await Promise.all([get('/v1/cluster'), ...KINDS.map(getJobs)]).catch(
+      (e) => {
+        if (e.status === 400 && label !== null) filterJobs(null); // the address is no label
+        throw e;
+      },
+    );
+  if (label !== state.label) return due('jobs');
   const items = kinds.flatMap((k) => k.items.slice().reverse()),
     before = state.job;
   state.jobs = new Map(items.map((j) => [j.id, j]));
   drawCluster(cluster);
-  drawJobs(items, cluster.jobs);
+  drawJobs(
+    items,
+    cluster.jobs,
+    kinds.reduce((n, k) => n + k.earlier, 0),
+  );
   topics.running.at = Date.now() + topics.running.every;
   if (state.job !== before) jobDue();
   else if (state.job) follow();
@@ -50,7 +85,7 @@ async function loadJobs() {
 
 /* Of running jobs the list has what moves. */
 async function loadRunning() {
-  const { items } = await get(`/v1/jobs?state=${KINDS[0][0]}&limit=${KINDS[0][1]}&last=1`);
+  const { items } = await getJobs(KINDS[0]);
   if (items.length !== [...state.jobs.values()].filter((j) => KINDS[0][0].includes(j.state)).length)
     return due('jobs');
   for (const j of items) drawMoving(j);
@@ -117,7 +152,7 @@ topic('running', 30, loadRunning);
 topic('nodes', 120, loadNodes);
 topic('count', 3600, loadCount, true);
 topic('job', 120, () => ofJob(loadJob));
-topic('ranks', 120, () => ofJob(loadRanks));
+topic('ranks', 30, () => ofJob(loadRanks));
 topic('checkpoints', 120, () => ofJob(loadCheckpoints));
 topic('curve', 60, () =>
   ofJob(async (job) => {
@@ -265,13 +300,14 @@ function age() {
 function select(id) {
   state.job = id;
   state.doc = null;
-  history.replaceState(null, '', '#' + id);
+  keepAddress();
   for (const tr of $('jobs').tBodies[0].rows)
     tr.setAttribute('aria-selected', String(tr.dataset.key === id));
   jobDue();
 }
 
 function start() {
+  state.label = address().label;
   signedOut(false);
   dueAll();
 }
@@ -312,10 +348,14 @@ $('login-form').addEventListener('submit', async (ev) => {
     $('login-error').textContent = 'The controller does not answer.';
   }
 });
+$('jobs-all').addEventListener('click', () => filterJobs(null));
 $('curve-other').addEventListener('change', () => due('curve'));
 $('curve-log').addEventListener('change', () => state.doc && drawCurves(state.doc));
 $('matrix-metric').addEventListener('change', () => due('matrix'));
 $('matrix').addEventListener('pointermove', pointAt);
+$('matrix-walk').addEventListener('keydown', walk);
+$('matrix-stages-box').addEventListener('toggle', () => heat.doc && drawStages(heat.doc));
+$('curve-values').addEventListener('toggle', () => curve.doc && drawCurveTable());
 
 function redraw() {
   dropPlots();
@@ -328,14 +368,16 @@ window.addEventListener('resize', () => {
   clearTimeout(resized);
   resized = setTimeout(redraw, SOON_MS);
 });
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+for (const media of ['(prefers-color-scheme: dark)', 'print'])
+  matchMedia(media).addEventListener('change', redraw);
 window.addEventListener('hashchange', () => {
   if (location.hash.startsWith('#sign-in=')) {
     signInByLink().then(start);
     return;
   }
-  const m = location.hash.match(/^#(j-\d+)$/);
-  if (m) select(m[1]);
+  const to = address();
+  if (to.label !== state.label) filterJobs(to.label);
+  if (to.job) select(to.job);
 });
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) return unfollow();

@@ -114,8 +114,11 @@ function drawBehind(u) {
       u.ctx.fillRect(x(from), y, Math.max(1, x(to) - x(from)), h);
     };
   u.ctx.save();
+  const newest = curve.tail[curve.tail.length - 1];
   curve.doc.attempts.forEach((a, k) => {
-    if (k % 2 && a.counted !== null) box(a.first, a.counted, colour('--panel'), top, height);
+    const goesOn = newest && newest.attempt === a.attempt,
+      end = goesOn ? newest.iteration : a.counted;
+    if (k % 2 && end !== null) box(a.first, end, colour('--panel'), top, height);
     if (a.counted !== a.last)
       box(a.counted === null ? a.first : a.counted, a.last, colour('--lost'), top + height - 8, 8);
   });
@@ -164,16 +167,43 @@ function newPlot(box, label, width, log) {
         { ...quiet, label: 'greatest' },
       ],
       bands: [{ series: [3, 2], fill: colour('--band') }],
-      hooks: { drawClear: [drawBehind] },
+      hooks: { drawClear: [drawBehind], ready: [showNewest] },
     },
     [[], [], [], []],
     box,
   );
 }
 
+/* The same as numbers, where somebody opened it: the newest first, of a bucket the newest value and
+ * the range. */
+function drawCurveTable() {
+  if (!$('curve-values').open) return;
+  const other = $('curve-other').value,
+    names = [
+      ['loss', 4],
+      ['step_ms', 1],
+      [other, other === 'tokens_per_s_per_gpu' ? 0 : 4],
+    ],
+    all = names.map(([name]) => columns(name, false));
+  const cell = ([, last, min, max], i, digits) => {
+    const range =
+      min[i] === max[i] ? '' : ` (${number(min[i], digits)} to ${number(max[i], digits)})`;
+    return [number(last[i], digits) + range, 'num'];
+  };
+  setText('curve-table-other', OTHERS[other]);
+  fill(
+    'curve-table',
+    all[0][0]
+      .map((x, i) => [x, [[number(x), 'num'], ...names.map(([, d], k) => cell(all[k], i, d))]])
+      .reverse(),
+  );
+}
+
 /* Below a chart stands what is under the cursor; without one the newest values, if they are of the
  * attempt that runs. */
-function showNewest(u, current) {
+function showNewest(u) {
+  const last = curve.doc.attempts[curve.doc.attempts.length - 1],
+    current = curve.tail.length > 0 || (last && last.attempt === curve.attempt);
   if (u.cursor.left < 0)
     u.setLegend({ idx: current && u.data[0].length ? u.data[0].length - 1 : null });
 }
@@ -191,8 +221,7 @@ function plot(id, name, label) {
   if (!have) have = curve.plots[id] = { key, u: newPlot(box, label, width, log) };
   if (have.u.width !== width) have.u.setSize({ width, height: 220 });
   have.u.setData(columns(name, log));
-  const last = curve.doc.attempts[curve.doc.attempts.length - 1];
-  showNewest(have.u, curve.tail.length > 0 || (last && last.attempt === curve.attempt));
+  showNewest(have.u);
 }
 
 function dropPlots() {
@@ -210,7 +239,7 @@ function drawCurves(job) {
   const doc = curve.doc,
     other = $('curve-other').value,
     none = !doc || (doc.iteration.length === 0 && curve.tail.length === 0);
-  $('charts').hidden = $('curve-tools').hidden = none;
+  $('charts').hidden = $('curve-tools').hidden = $('curve-values').hidden = none;
   $('charts-empty').hidden = !none;
   if (none) {
     dropPlots();
@@ -220,6 +249,7 @@ function drawCurves(job) {
   const lost = doc.attempts.reduce((n, a) => n + a.last - (a.counted ?? a.first - 1), 0),
     notes = [
       doc.attempts.length > 1 ? `${number(doc.attempts.length)} attempts, shaded in turn.` : '',
+      curve.saved.length > 0 ? 'Checkpoints are ticks at the top.' : '',
       lost > 0 ? `${number(lost)} iterations were lost to restarts (red below).` : '',
       doc.decimated ? 'The band is from the least to the greatest value.' : '',
       doc.earlier > 0
@@ -232,4 +262,5 @@ function drawCurves(job) {
   plot('chart-loss', 'loss', 'loss');
   plot('chart-step', 'step_ms', 'step ms');
   plot('chart-other', other, OTHERS[other]);
+  drawCurveTable();
 }

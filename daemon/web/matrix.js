@@ -28,7 +28,8 @@ const LETTERS = {
   '-': '--cell-bad',
   '?': '--cell-none',
 };
-const heat = { job: null, doc: null, cells: null };
+/* rank: where the keys are */
+const heat = { job: null, doc: null, cells: null, rank: null };
 
 /* All pages of it, one after the other: none keeps the controller long. */
 async function loadMatrix(job) {
@@ -49,6 +50,7 @@ async function loadMatrix(job) {
   } while (after !== null);
   doc.worst.sort((a, b) => Math.abs(b.score ?? 0) - Math.abs(a.score ?? 0));
   doc.worst.splice(10);
+  if (heat.job !== job.id) heat.rank = null;
   heat.job = job.id;
   heat.doc = doc;
 }
@@ -139,7 +141,7 @@ function paint(canvas, doc, width) {
       ctx.fillStyle = ink(z ? scoreColour(z[r]) : LETTERS[letter] || '--cell-none');
       ctx.fillRect(x, y, at.size - inset, at.size - inset);
       if (letter && at.size >= CELL_LETTER) {
-        ctx.fillStyle = ink('--cell-ink');
+        ctx.fillStyle = ink(LETTERS[letter] === '--cell-bad' ? '--cell-bad-ink' : '--cell-ink');
         ctx.fillText(letter, x + (at.size - inset) / 2, y + at.size / 2);
       }
     }
@@ -165,6 +167,11 @@ function valueText(doc, rank) {
   return valueOf(doc, doc.values[rank]);
 }
 
+function tellRank(rank) {
+  const { sizes } = heat.doc;
+  setText('matrix-point', `rank ${rank}${coordsText(rank, sizes)}: ${valueText(heat.doc, rank)}`);
+}
+
 /* The rank below the pointer. */
 function pointAt(ev) {
   const at = heat.cells,
@@ -173,10 +180,45 @@ function pointAt(ev) {
   const column = Math.floor((ev.offsetX - STAGE_LABEL) / at.size),
     rank = b.from + Math.floor((ev.offsetY - b.y) / at.size) * at.across + column;
   if (column < 0 || column >= at.across || rank >= b.to) return;
-  setText(
-    'matrix-point',
-    `rank ${rank}${coordsText(rank, heat.doc.sizes)}: ${valueText(heat.doc, rank)}`,
-  );
+  heat.rank = null;
+  drawMark();
+  tellRank(rank);
+}
+
+/* A frame round the rank where the keys are. */
+function drawMark() {
+  const at = heat.cells,
+    mark = $('matrix-mark');
+  mark.hidden = heat.rank === null;
+  if (mark.hidden) return;
+  const b = at.blocks.find((b) => heat.rank < b.to),
+    k = heat.rank - b.from,
+    px = {
+      left: STAGE_LABEL + (k % at.across) * at.size,
+      top: b.y + Math.floor(k / at.across) * at.size,
+      width: at.size,
+      height: at.size,
+    };
+  for (const name in px) mark.style.setProperty(name, `${px[name]}px`);
+}
+
+/* What the pointer does, by keys. */
+function walk(ev) {
+  const at = heat.cells,
+    step = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -at?.across,
+      ArrowDown: at?.across,
+      Home: -Infinity,
+      End: Infinity,
+    }[ev.key];
+  if (!at || step === undefined) return;
+  ev.preventDefault();
+  heat.rank = Math.min(Math.max((heat.rank ?? 0) + step, 0), heat.doc.ranks - 1);
+  drawMark();
+  $('matrix-mark').scrollIntoView({ block: 'nearest' });
+  tellRank(heat.rank);
 }
 
 function summary(doc) {
@@ -195,6 +237,35 @@ function summary(doc) {
   );
 }
 
+/* The picture as numbers: a row for each pipeline stage, where somebody opened it. */
+function drawStages(doc) {
+  if (!$('matrix-stages-box').open) return;
+  const z = doc.values ? scores(doc) : null;
+  const told = (from, to) => {
+    if (!z)
+      return doc.legend
+        .map((l) => [l.name, doc.letters.slice(from, to).split(l.letter).length - 1])
+        .filter(([, n]) => n > 0)
+        .map(([name, n]) => `${name}: ${number(n)}`)
+        .join(', ');
+    const known = doc.values.slice(from, to).filter((v) => typeof v === 'number'),
+      off = (least) => z.slice(from, to).filter((s) => s !== null && Math.abs(s) >= least).length;
+    if (!known.length) return 'not known';
+    known.sort((a, b) => a - b);
+    return (
+      `least ${valueOf(doc, known[0])}, median ${valueOf(doc, middle(known))}, greatest ` +
+      `${valueOf(doc, known[known.length - 1])}; from 3 deviations ${off(3)}, from 6 ${off(6)}`
+    );
+  };
+  fill(
+    'matrix-stages',
+    stages(doc).map(([from, to], k) => [
+      k,
+      [[`pp ${k}`], [to - from > 1 ? `${from}-${to - 1}` : String(from)], [told(from, to), 'wrap']],
+    ]),
+  );
+}
+
 function drawMatrix() {
   const doc = heat.doc,
     none = !doc || doc.ranks === 0;
@@ -204,6 +275,8 @@ function drawMatrix() {
   paint($('matrix'), doc, width);
   setText('matrix-text', summary(doc));
   $('matrix').setAttribute('aria-label', `Ranks by ${doc.metric}: ${summary(doc)}`);
+  drawStages(doc);
+  drawMark();
   $('matrix-worst-box').hidden = doc.worst.length === 0;
   fill(
     'matrix-worst',

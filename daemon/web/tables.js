@@ -39,10 +39,33 @@ function jobButton(j) {
   };
 }
 
+const labelText = (l) => `${l.key}=${l.value}`;
+
+/* Its name, and below it its labels: a click shows the jobs that have one, another all again. */
+function nameCell(td, j) {
+  const labels = (j.labels || []).map(labelText),
+    key = JSON.stringify([j.name, labels]);
+  if (td.dataset.drawn !== key) {
+    const buttons = labels.map((text) => {
+      const b = document.createElement('button');
+      b.className = 'label';
+      b.textContent = text;
+      b.title = 'Only jobs with this label';
+      b.addEventListener('click', () => filterJobs(state.label === text ? null : text));
+      return b;
+    });
+    td.dataset.drawn = key;
+    td.className = 'name';
+    td.replaceChildren(j.name, ...buttons);
+  }
+  for (const b of td.querySelectorAll('button'))
+    b.setAttribute('aria-pressed', String(b.textContent === state.label));
+}
+
 /* All but its button. */
 function jobCells(j) {
   return [
-    [j.name],
+    ['', '', (td) => nameCell(td, j)],
     shown(j.state),
     [number(j.attempt), 'num'],
     [number(j.restarts), 'num'],
@@ -55,20 +78,26 @@ function jobCells(j) {
   ];
 }
 
-function drawJobs(items, counts) {
-  $('jobs-empty').hidden = items.length > 0;
-  if (!state.job && items.length)
-    state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[0].id;
+/* Of the jobs of one label the lists say how many they leave out, of all jobs the cluster does. */
+function jobsLeftOut(items, counts, earlier) {
   const left = Object.entries(counts)
-    .map(([s, n]) => [s, n - items.filter((j) => j.state === s).length])
-    .filter(([, n]) => n > 0);
-  more(
-    'jobs-more',
-    left.length
-      ? `${number(left.reduce((sum, [, n]) => sum + n, 0))} more are not shown: ` +
-          `${left.map(([s, n]) => `${number(n)} ${s}`).join(', ')} (moectl list --all)`
-      : '',
-  );
+      .map(([s, n]) => [s, n - items.filter((j) => j.state === s).length])
+      .filter(([, n]) => n > 0),
+    n = state.label === null ? left.reduce((sum, [, n]) => sum + n, 0) : earlier,
+    states = left.map(([s, n]) => `${number(n)} ${s}`).join(', ');
+  if (!(n > 0)) return '';
+  return state.label === null
+    ? `${number(n)} more are not shown: ${states} (moectl list --all)`
+    : `${number(n)} more are not shown (moectl list --all --label ${state.label})`;
+}
+
+function drawJobs(items, counts, earlier) {
+  $('jobs-empty').hidden = items.length > 0 || state.label !== null;
+  $('jobs-label').hidden = state.label === null;
+  setText('jobs-label-text', `${state.label}: ${number(items.length + earlier)}`);
+  if (!state.job && items.length)
+    state.job = address().job || items[0].id;
+  more('jobs-more', jobsLeftOut(items, counts, earlier));
   fill(
     'jobs',
     items.map((j) => [
@@ -149,6 +178,9 @@ function drawRanks(job, ranks) {
 }
 
 function drawCheckpoints(job, checkpoints) {
+  const none = checkpoints.items.length === 0;
+  $('checkpoints-empty').hidden = !none;
+  $('checkpoints').parentElement.hidden = none;
   more(
     'checkpoints-more',
     checkpoints.earlier > 0

@@ -34,12 +34,14 @@ function setText(id, text) {
   if ($(id).textContent !== text) $(id).textContent = text;
 }
 
-/* A cell is [text, class]; shown(s) is the cell of a state. */
+/* A cell is [text, class], or has a function that draws into it as its third; shown(s) is the cell
+ * of a state. */
 function shown(s) {
   return [s, 'state-' + String(s).replace(/[^a-z]/g, '')];
 }
 
-function put(td, [text, cls]) {
+function put(td, [text, cls, draw]) {
+  if (draw) return draw(td);
   const t = text === null || text === undefined || text === '' ? '-' : String(text);
   if (td.textContent !== t) td.textContent = t;
   if (td.className !== (cls || '')) td.className = cls || '';

@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import container
 import fleet
 import lib
+import page
 import start
 import wide
 from image_rig import entry
@@ -764,6 +765,14 @@ def bench_fleet(n):
     fleet.bench(report, n, reads_beside)
 
 
+def bench_page(n):
+    """Rows 9 and 11: the dashboard in a browser, looking at 100,352 emulated ranks."""
+    try:
+        page.bench(report, n)
+    except Skipped as e:
+        print("page: %s" % e, file=sys.stderr)
+
+
 def bench_streams(n):
     """Row 11: CPU share of the controller that feeds 10,000 followers of its events while one event
     comes each second."""
@@ -883,6 +892,7 @@ BENCHES = {
     "discover": bench_discover,
     "core": bench_core,
     "fleet": bench_fleet,
+    "page": bench_page,
     "start": bench_start,
     "plan_binding": bench_plan_binding,
 }

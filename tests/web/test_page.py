@@ -51,7 +51,11 @@ def main():
                     ["/bin/sh", "-c", "echo '<img src=x onerror=\"window.harmed=1\">' >&2; exit 1"],
                 )
             )
+            # both labels of them, so that one filters by a label that others have too
+            label = command_recipe("sweep", ["/bin/true"], labels={"team": "vision", "study": "lr"})
+            sweep = c.submit(label)
             c.wait_state(markup, "failed")
+            c.wait_state(sweep, "completed")
             wait_until(
                 lambda: c.job(train)["attempt"] == 2 and (c.job(train)["iteration"] or 0) > 25,
                 60,
@@ -71,7 +75,7 @@ def main():
                 "nodes": 2,
                 "gpus": 6,
                 "train_ranks": 4,
-                "jobs": {"train": train, "markup": markup},
+                "jobs": {"train": train, "markup": markup, "sweep": sweep},
                 "short_recipe": short,
                 "shots": shots,
                 "chromium": sys.argv[1],
