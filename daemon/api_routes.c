@@ -153,6 +153,11 @@ const struct api_route api_routes[] = {
 	  "anchor",
 	  .answer = &report_view_desc,
 	  .other = "anchor" },
+	{ { "GET", "/v1/jobs/{id}/ledger", ROLE_VIEWER, api_job_ledger, 0, false },
+	  "GPU seconds by category alone; window=1h: of the last hour of the job's time.",
+	  "jobs",
+	  "window",
+	  .answer = &ledger_view_desc },
 	{ { "GET", "/v1/jobs/{id}/incidents", ROLE_VIEWER, api_job_incidents, 0, false },
 	  "Its failures, each with cause, evidence, what was done, and how long each part of the "
 	  "restart took; last=1 for the newest.",
