@@ -27,8 +27,8 @@ void link_on_sync(struct manager *m, const struct agent_message *msg, int type);
 /* An answer to a question; whether somebody had asked it. */
 bool link_on_answer(struct manager *m, const struct agent_message *msg);
 /* Asks the node for a piece of a rank's log: job, attempt, rank, offset, lines, wait_ms and
- * since_ms of c are copied. The command goes out with its held sync, or with the next one. fn gets the
- * answer, or NULL with why when none came in time. Returns the question's id. */
+ * since_ms of c are copied. The command goes out with its held sync, or with the next one. fn gets
+ * the answer, or NULL with why when none came in time. Returns the question's id. */
 int64_t link_query(struct manager *m, const char *node, const struct command *c, link_answer_fn fn,
 		   void *arg);
 /* The same for what stepd recorded of its ranks' environments; answered or given up within

@@ -1018,6 +1018,47 @@ def metrics_for_other_programs(w):
 
 
 @suite.test
+def metrics_are_followed_to_the_end(_):
+    """While it trains, over a restart of it and an end of the controller: each iteration once, as
+    the run has it, for programs that read on."""
+    with Cluster(nodes=1, gpus_per_node=2) as c:
+        job = c.submit(
+            fake(
+                "followed",
+                *("--steps", 300, "--step-ms", 60, "--save-every", 10),
+                gpus=2,
+                steps=300,
+                checkpoint={"dir": place("ckpt-followed"), "every": 10},
+            )
+        )
+        out = place("runs-followed")
+        lines = c.popen("metrics", job, "-f", "--format", "jsonl")
+        board = c.popen("metrics", job, "-f", "--format", "tensorboard", "--out", out)
+        c.wait_iteration(job, 12)
+        wait_until(lambda: os.path.exists(out + "/attempt-1"), 20, "files before the end")
+        os.kill(c.status()["moed"]["pid"], signal.SIGKILL)
+        time.sleep(1)
+        c.up()
+        c.wait_iteration(job, 22)
+        c.run("restart", job)
+        c.wait_state(job, "completed")
+        items = c.json("metrics", job)["items"]
+        told = lines.communicate(timeout=30)
+        equal([json.loads(x) for x in told[0].splitlines()], items, "all, and none twice")
+        equal((lines.returncode, board.wait(30)), (0, 0), "exit status")
+        attempts = sorted({x["attempt"] for x in items})
+        for a in attempts:
+            file = "%s/attempt-%d/events.out.tfevents.1.moectl" % (out, a)
+            equal(
+                [x[1] for x in tfevents(file)[1]],
+                [x["iteration"] for x in items if x["attempt"] == a],
+                "attempt %d" % a,
+            )
+        need(len(attempts) > 1, attempts)
+        error_line(c.run("metrics", job, "-f", check=False), 2, "a table does not grow")
+
+
+@suite.test
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
     may ask for."""
