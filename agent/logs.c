@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/link.h"
+#include "agent/log_times.h"
 #include "agent/paths.h"
 #include "agent/step_dir.h"
 #include "lib/base/clock.h"
@@ -22,6 +23,7 @@
 #define PIECE_BYTES (1024 * 1024)      /* read at once when the last lines are searched */
 #define SEARCH_BYTES (8 * PIECE_BYTES) /* searched in one turn, a few milliseconds */
 #define SEARCH_AGAIN_US 1000
+#define LINE_BYTES 4096 /* a line begun earlier is looked for the end of */
 #define POLL_US 100000
 #define WAIT_MAX_MS 60000
 #define QUERIES_MAX 256
@@ -30,6 +32,9 @@ struct query {
 	struct command *command;
 	/* offset -1: where the last lines begin, which is searched */
 	int64_t offset, deadline_us;
+	/* wall clock: only what was written then or later; MO_NONE: everything, or the place was
+	 * found */
+	int64_t since_us;
 	/* that far back, newlines found, and the end from which it began; searched_to MO_NONE:
 	 * not begun */
 	int64_t searched_to, seen, counted_from;
@@ -189,6 +194,28 @@ static void answer(struct logs *l, const struct query *q, const char *error, cha
 	mo_desc_done(&query_answer_desc, &a);
 }
 
+/* The place moves on to what was written since the time that is asked for, where a line begins.
+ * False: nobody noted times. */
+static bool find_time(struct logs *l, struct query *q, const struct span *s)
+{
+	const struct command *c = q->command;
+	_cleanup_(mo_freep) char *dir = path_logs(l->m->config, c->job, c->attempt);
+	int64_t at = log_times_find(dir, c->rank, q->since_us);
+	char line[LINE_BYTES];
+
+	q->since_us = MO_NONE;
+	if (at < 0 && s->end > s->first)
+		return false;
+	if (at > s->first && at < s->end) {
+		ssize_t n = span_read(s, at - 1, line, sizeof(line));
+		const char *nl = n > 0 ? memchr(line, '\n', (size_t)n) : NULL;
+
+		at += nl ? nl - line : 0;
+	}
+	q->offset = MO_MAX(q->offset, at);
+	return true;
+}
+
 /* Where an answer ends at the latest: lines that were written after the last ones were counted are
  * more than was asked for; a follower asks for them next. */
 static int64_t answer_end(const struct query *q, const struct span *s)
@@ -217,6 +244,13 @@ static bool try_answer(struct logs *l, struct query *q)
 	}
 	if (q->offset < 0 && !find_tail(l, q, &s))
 		return false;
+	if (q->since_us != MO_NONE && !find_time(l, q, &s)) {
+		answer(l, q,
+		       "nobody noted when its lines were written: its supervisor is older than "
+		       "that; ask for the last lines instead",
+		       NULL, false, true);
+		return true;
+	}
 	q->offset = MO_MIN(MO_MAX(q->offset, s.first), s.end);
 	int64_t end = answer_end(q, &s);
 	_cleanup_(mo_freep) char *data = mo_alloc(ANSWER_BYTES);
@@ -304,8 +338,11 @@ void logs_query(struct logs *l, const struct command *c)
 	struct query q = { .command = mo_desc_dup(&command_desc, c),
 			   .offset = c->offset == MO_NONE ? 0 : c->offset,
 			   .deadline_us = mo_clock_boot_us() + wait_ms * 1000,
+			   .since_us = c->since_ms == MO_NONE
+					       ? MO_NONE
+					       : mo_clock_wall_us() - c->since_ms * 1000,
 			   .searched_to = MO_NONE };
-	if (c->what) {
+	if (c->what && !mo_streq(c->what, LOG_SINCE_WHAT)) {
 		if (mo_streq(c->what, "env"))
 			answer_env(l, &q);
 		else

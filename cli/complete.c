@@ -77,6 +77,18 @@ static void offer_nodes(const struct completion *c)
 	}
 }
 
+static void offer_webhooks(const struct completion *c)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	struct json_object *items = items_of(c, "/v1/webhooks", &a);
+
+	for (size_t i = 0; i < js_len(items); i++) {
+		const char *host = js_str(js_at(items, i), "host");
+
+		offer(c, js_str(js_at(items, i), "name"), host, host ? strlen(host) : 0);
+	}
+}
+
 /* ---- what the usage calls a word ---- */
 
 /* "JOB|NODE", "idle|checkpoint|now", "create, list": small letters are the word itself. */
@@ -89,6 +101,8 @@ static void offer_kind(const struct completion *c, const char *kind)
 			offer_jobs(c);
 		else if (mo_streq(one, "NODE"))
 			offer_nodes(c);
+		else if (mo_streq(one, "WEBHOOK"))
+			offer_webhooks(c);
 		else if (*one >= 'a' && *one <= 'z' && !strchr(one, '='))
 			offer(c, one, NULL, 0);
 	}

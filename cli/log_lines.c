@@ -154,27 +154,37 @@ bool log_lines_ended(const struct log_lines *l)
 	return true;
 }
 
+/* since: "": at all */
+static void say_nothing(const struct log_lines *l, const struct mo_idset *ranks, const char *since)
+{
+	_cleanup_(mo_freep) char *list = mo_idset_format(ranks);
+	size_t n = mo_idset_count(ranks);
+
+	if (n)
+		fprintf(stderr,
+			"moectl: logs: rank%s %s: nothing was written in attempt %lld%s%s\n",
+			n == 1 ? "" : "s", list, (long long)l->attempt, *since ? " since " : "",
+			since);
+}
+
 void log_lines_sum_up(const struct log_lines *l, int64_t asked)
 {
-	_cleanup_(mo_idset_done) struct mo_idset silent = { 0 };
-	_cleanup_(mo_freep) char *list = NULL;
-	size_t n;
+	_cleanup_(mo_idset_done) struct mo_idset silent = { 0 }, quiet = { 0 };
 
 	for (size_t i = 0; i < l->n_sources; i++) {
 		const struct log_source *s = &l->sources[i];
 
 		/* fewer lines than were asked for, and not because there never were more */
-		if (s->offset != MO_NONE && s->first > 0 && s->n_lines < asked)
+		if (!l->since && s->offset != MO_NONE && s->first > 0 && s->n_lines < asked)
 			fprintf(stderr,
 				"moectl: logs: rank %lld: only its last %lld lines are kept; what "
 				"was before them was rotated away (log_bytes of the agent)\n",
 				(long long)s->rank, (long long)s->n_lines);
 		if (s->offset == 0 && asked != 0 && !s->unread)
 			mo_idset_add(&silent, (size_t)s->rank);
+		else if (l->since && s->offset > 0 && asked != 0 && s->n_lines == 0)
+			mo_idset_add(&quiet, (size_t)s->rank);
 	}
-	n = mo_idset_count(&silent);
-	list = mo_idset_format(&silent);
-	if (n)
-		fprintf(stderr, "moectl: logs: rank%s %s: nothing was written in attempt %lld\n",
-			n == 1 ? "" : "s", list, (long long)l->attempt);
+	say_nothing(l, &silent, "");
+	say_nothing(l, &quiet, l->since ? l->since : "");
 }

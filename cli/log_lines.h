@@ -17,6 +17,7 @@ struct log_source {
 struct log_lines {
 	const struct cli *cli;
 	const regex_t *grep; /* borrowed; NULL: all lines are shown */
+	const char *since;   /* what was asked for; NULL: everything. Borrowed */
 	bool labelled;       /* each line names its rank; else the text is shown as it comes */
 	bool folded;         /* labelled ones that are equal are one: shown by log_lines_show() */
 	bool failed;         /* some rank's log could not be read */

@@ -15,6 +15,7 @@
 #include "cli/ranks_meant.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
+#include "lib/base/parse.h"
 #include "lib/wire/parse.h"
 
 #define AGAIN_MS 500
@@ -29,6 +30,7 @@ struct logs {
 	 * everything */
 	struct mo_idset ranks;
 	int64_t attempt, lines;
+	char *since; /* as the route takes it; NULL: from the first line on */
 	/* waits: the answer said that the job has to run first */
 	bool follow, waits;
 	bool whole; /* all ranks are read at once */
@@ -43,6 +45,7 @@ struct logs {
 static void logs_done(struct logs *l)
 {
 	mo_idset_done(&l->ranks);
+	free(l->since);
 	log_lines_done(&l->out);
 	mo_buf_done(&l->record);
 	if (l->has_pattern)
@@ -98,6 +101,11 @@ static char *path_of(const struct logs *l)
 	add_ranks(l, &path);
 	if (l->lines != MO_NONE)
 		mo_buf_printf(&path, "&lines=%lld", (long long)l->lines);
+	if (l->since) {
+		_cleanup_(mo_freep) char *quoted = url_quote(l->since);
+
+		mo_buf_printf(&path, "&since=%s", quoted);
+	}
 	return mo_buf_take(&path);
 }
 
@@ -210,6 +218,19 @@ static int read_next(struct logs *l, bool *ret_over)
 	return read_attempt(l, next, js_int(a.doc, "ranks"));
 }
 
+/* How long ago is how long before that time: nobody asks for the last minutes after a failure. */
+static void since_before(struct logs *l, const char *time)
+{
+	int64_t us, at;
+	char text[32];
+
+	if (!l->since || mo_parse_duration_us(l->since, &us) < 0 || !time ||
+	    mo_time_parse(time, &at) < 0)
+		return;
+	mo_str_set(&l->since, mo_time_format(at - us, text));
+	l->out.since = l->since;
+}
+
 /* The rank that failed first in the newest incident, and the attempt that it ended. */
 static int find_failed(struct logs *l)
 {
@@ -229,7 +250,8 @@ static int find_failed(struct logs *l)
 				l->id, l->id);
 	mo_idset_add(&l->ranks, (size_t)js_int(last, "first_rank"));
 	l->attempt = js_int(last, "attempt");
-	if (l->lines == MO_NONE)
+	since_before(l, js_str(last, "time"));
+	if (l->lines == MO_NONE && !l->since)
 		l->lines = LAST_LINES;
 	fprintf(stderr, "moectl: logs: rank %lld, which failed first in attempt %lld\n",
 		(long long)js_int(last, "first_rank"), (long long)l->attempt);
@@ -253,7 +275,7 @@ static int set_pattern(struct logs *l, const char *pattern)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL }, *rank = NULL, *pattern = NULL;
+	const char *args[1] = { NULL }, *rank = NULL, *pattern = NULL, *since = NULL;
 	_cleanup_(logs_done) struct logs l = { .cli = cli,
 					       .attempt = MO_NONE,
 					       .lines = MO_NONE,
@@ -265,6 +287,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		{ "attempt", 'a', OPT_INT, &l.attempt, 1, INT32_MAX },
 		{ "follow", 'f', OPT_FLAG, &l.follow },
 		{ "lines", 'n', OPT_INT, &l.lines, 0, 1000000 },
+		{ "since", 's', OPT_STR, &since },
 		{ "grep", 'g', OPT_STR, &pattern },
 		{ "failed", 0, OPT_FLAG, &failed },
 		{ "plain", 0, OPT_FLAG, &plain },
@@ -280,6 +303,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((pattern && (r = set_pattern(&l, pattern))) || (r = client_job(cli, args[0], &id)))
 		return r;
 	l.id = id;
+	l.since = mo_strdup(since);
+	l.out.since = l.since;
 	l.out.folded = !plain && !l.follow;
 	if ((rank && (r = ranks_meant(cli, id, rank, &l.ranks))) ||
 	    (failed && (r = find_failed(&l))))
@@ -292,8 +317,9 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_logs = {
 	"logs",
 	"Look",
-	"logs JOB [--rank RANKS] [--attempt A] [--failed] [--grep PATTERN] [--plain] [-f] [-n "
-	"LINES]",
+	"logs JOB [--rank RANKS] [--attempt A] [--failed] [--since TIME] [--grep PATTERN] "
+	"[--plain] "
+	"[-f] [-n LINES]",
 	"output of the ranks, from any node",
 	"  -r, --rank RANKS     these only: 3, or 0-7,12, or by their place: pp=3,tp=0\n"
 	"  -a, --attempt A      attempt (default: the current or last one; with -f those that "
@@ -301,6 +327,8 @@ const struct verb verb_logs = {
 	"it too)\n"
 	"  --failed             the rank that failed first, in the attempt that it ended, its last "
 	"lines\n"
+	"  -s, --since TIME     what was written in the last 10m, 2h ... (with --failed: before "
+	"the failure), or from a time on: 2026-11-21T08:30:00Z; to ten seconds\n"
 	"  -g, --grep PATTERN   lines that match the extended regular expression\n"
 	"  --plain              each rank's lines for themselves; else an equal line of several "
 	"ranks is shown once, with their number\n"
@@ -311,7 +339,8 @@ const struct verb verb_logs = {
 	run,
 	.examples = "  moectl logs j-7 -f\n"
 		    "  moectl logs j-7 --failed\n"
+		    "  moectl logs j-7 --since 10m --grep 'NCCL (WARN|ERROR)'\n"
+		    "  moectl logs j-7 --failed --since 2m   its last two minutes\n"
 		    "  moectl logs j-7 --rank pp=3,tp=0 -n 50\n"
-		    "  moectl logs j-7 --grep 'NCCL (WARN|ERROR)'\n"
 		    "  moectl logs j-7 --attempt 1 -n 5     how each rank ended\n",
 };

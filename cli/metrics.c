@@ -5,6 +5,7 @@
 
 #include "cli/client.h"
 #include "cli/client_job.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/text.h"
@@ -14,6 +15,8 @@
 #include "lib/base/parse.h"
 
 #define NEWEST_MOST 1000 /* that one answer has */
+#define FOLLOW_MS 2000
+#define AGAIN_MS 500
 
 static const char *const columns[] = { "iteration",
 				       "time",
@@ -176,64 +179,125 @@ static int print_table_of(struct cli *cli, const char *id, const char *path, int
 	return CLI_OK;
 }
 
-/* All pages in a format, none held longer than it takes to write it. */
+/* All pages in a format, none held longer than it takes to write it; following, the newest sample
+ * is kept back until the next one is there, as other ranks may still add to it. */
 struct writing {
+	struct cli *cli;
+	const char *id;
 	enum format format;
 	struct gaps *gaps;
 	struct tfevents files;
+	bool keep_newest;
+	int64_t attempt, iteration; /* the last that was written; MO_NONE none */
 };
-
-static int not_written(const struct mo_error *err, int r)
-{
-	return cli_fail(CLI_FAILED, "metrics: %s; choose a directory that can be written",
-			mo_error_text(err, r));
-}
 
 static int write_page(void *arg, struct answer *page)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct writing *w = arg;
+	struct json_object *items = js_items(page->doc);
+	size_t n = js_len(items);
 	int r = 0;
 
+	if (w->keep_newest && !js_get(page->doc, "next") && n)
+		json_object_array_del_idx(items, --n, 1);
+	if (!n)
+		return CLI_OK;
+	w->attempt = js_int(js_at(items, n - 1), "attempt");
+	w->iteration = js_int(js_at(items, n - 1), "iteration");
 	find_gaps(w->gaps, page->doc);
 	if (w->format == CSV)
-		print_csv(js_items(page->doc));
+		print_csv(items);
 	else if (w->format == JSONL)
-		print_lines(js_items(page->doc));
+		print_lines(items);
 	else
-		r = tfevents_add(&w->files, js_items(page->doc), &err);
-	return r < 0 ? not_written(&err, r) : CLI_OK;
+		r = tfevents_add(&w->files, items, &err);
+	fflush(stdout);
+	if (r < 0)
+		return cli_fail(CLI_FAILED, "metrics: %s; choose a directory that can be written",
+				mo_error_text(&err, r));
+	return ferror(stdout) ? CLI_FAILED : CLI_OK;
 }
 
-static int write_all(struct cli *cli, const char *id, const char *path, enum format format,
-		     const char *out, struct gaps *gaps)
+/* What came since the last that was written. path: with a query. */
+static int write_newer(struct writing *w, const char *path)
 {
-	struct writing w = { .format = format, .gaps = gaps, .files.dir = out };
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *newer =
+		w->attempt == MO_NONE
+			? mo_strdup(path)
+			: mo_printf("%s%cafter=%lld.%lld", path, strchr(path, '?') ? '&' : '?',
+				    (long long)w->attempt, (long long)w->iteration);
 
-	for (size_t c = 0; format == CSV && c < ELEMENTSOF(columns); c++)
+	return client_pages(w->cli, w->id, newer, write_page, w);
+}
+
+/* *ret_over: the job has ended. A controller that is away is waited for. */
+static int look(struct writing *w, bool *ret_over)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/v1/jobs/%s", w->id);
+	const struct request q = { .path = path, .timeout_ms = 5000 };
+	bool said = false;
+
+	for (;;) {
+		_cleanup_(answer_done) struct answer a = { 0 };
+		int r = client_send(w->cli, &q, &a);
+
+		if (r)
+			return r;
+		if (a.status && a.status < 500) {
+			*ret_over = a.status < 300 && js_str(a.doc, "ended_at");
+			return client_judge(w->cli, w->id, &a);
+		}
+		if (!said)
+			fprintf(stderr, "moectl: controller %s: no answer; trying again\n",
+				client_url(w->cli));
+		said = true;
+		if (interrupt_wait(AGAIN_MS)) {
+			*ret_over = true;
+			return CLI_OK;
+		}
+	}
+}
+
+static int follow(struct writing *w, const char *path)
+{
+	bool over = false;
+	int r;
+
+	interrupt_catch();
+	do {
+		if ((r = look(w, &over)))
+			return r;
+		w->keep_newest = !over;
+		r = write_newer(w, path);
+		if (r == CLI_UNREACHABLE) /* in between: what is missing comes with the next */
+			r = CLI_OK;
+	} while (!r && !over && !interrupt_wait(FOLLOW_MS));
+	return r;
+}
+
+static int write_all(struct writing *w, const char *path, bool follows)
+{
+	for (size_t c = 0; w->format == CSV && c < ELEMENTSOF(columns); c++)
 		printf("%s%s", columns[c], c + 1 < ELEMENTSOF(columns) ? "," : "\n");
-	int r = client_pages(cli, id, path, write_page, &w);
-	int end = tfevents_end(&w.files, &err);
-	if (r)
-		return r;
-	if (end < 0)
-		return not_written(&err, end);
-	if (format == TENSORBOARD)
-		fprintf(stderr, "moectl: metrics: %s: %zu iterations of %zu attempt%s in %s\n", id,
-			w.files.n_samples, w.files.n_runs, w.files.n_runs == 1 ? "" : "s", out);
-	return CLI_OK;
+	int r = follows ? follow(w, path) : write_newer(w, path);
+	if (!r && w->format == TENSORBOARD)
+		fprintf(stderr, "moectl: metrics: %s: %zu iterations of %zu attempt%s in %s\n",
+			w->id, w->files.n_samples, w->files.n_runs, w->files.n_runs == 1 ? "" : "s",
+			w->files.dir);
+	return r;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL }, *word = NULL, *out = NULL;
-	bool csv = false;
+	bool csv = false, follows = false;
 	enum format format = TABLE;
 	int64_t since = MO_NONE, rows = 20;
 	const struct opt opts[] = { { "csv", 0, OPT_FLAG, &csv },
 				    { "format", 0, OPT_STR, &word },
 				    { "out", 'o', OPT_STR, &out },
+				    { "follow", 'f', OPT_FLAG, &follows },
 				    { "since", 0, OPT_INT, &since, 0, INT64_MAX },
 				    { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
 	_cleanup_(mo_freep) char *id = NULL;
@@ -242,7 +306,12 @@ static int run(struct cli *cli, int argc, char **argv)
 
 	if (r)
 		return cli_stop(r);
-	if ((r = read_format(cli, word, csv, out, &format)) || (r = client_job(cli, args[0], &id)))
+	if ((r = read_format(cli, word, csv, out, &format)))
+		return r;
+	if (follows && format == TABLE)
+		return cli_misuse(cli, "--follow writes csv, jsonl or tensorboard: name it with "
+				       "--format; `moectl watch` follows in one line");
+	if ((r = client_job(cli, args[0], &id)))
 		return r;
 	_cleanup_(mo_freep) char *path =
 		since == MO_NONE
@@ -250,8 +319,14 @@ static int run(struct cli *cli, int argc, char **argv)
 			: mo_printf("/v1/jobs/%s/metrics?since=%lld", id, (long long)since);
 	if (cli->json)
 		return client_print_all(cli, id, path);
+	struct writing w = { .cli = cli,
+			     .id = id,
+			     .format = format,
+			     .gaps = &gaps,
+			     .files.dir = out,
+			     .attempt = MO_NONE };
 	r = format == TABLE ? print_table_of(cli, id, path, since, rows, &gaps)
-			    : write_all(cli, id, path, format, out, &gaps);
+			    : write_all(&w, path, follows);
 	if (!r)
 		say_gaps(&gaps);
 	return r;
@@ -260,7 +335,7 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_metrics = {
 	"metrics",
 	"Look",
-	"metrics JOB [--since ITER] [--format csv|jsonl|tensorboard] [--out DIR] [-n ROWS]",
+	"metrics JOB [--since ITER] [--format csv|jsonl|tensorboard] [--out DIR] [-f] [-n ROWS]",
 	"per-iteration loss, step time, tokens/s, TFLOP/s, MFU",
 	"  --since ITER      from this iteration on\n"
 	"  --format FORMAT   all samples with the names of the JSON members: csv, jsonl (one "
@@ -268,11 +343,15 @@ const struct verb verb_metrics = {
 	"a line), or tensorboard (files)\n"
 	"  --csv             the same as --format csv\n"
 	"  -o, --out DIR     where tensorboard's files go: one run for each attempt, written anew\n"
+	"  -f, --follow      write on until the job ends, over restarts of it and of the "
+	"controller; "
+	"the newest iteration comes with the next\n"
 	"  -n, --rows ROWS   last ROWS of the table (20; 0 = all)\n",
 	run,
 	.examples =
 		"  moectl metrics j-7 -n 20\n"
 		"  moectl metrics j-7 --since 1000 --csv >curve.csv\n"
 		"  moectl metrics j-7 --format tensorboard --out runs/j-7; tensorboard --logdir "
-		"runs\n",
+		"runs\n"
+		"  moectl metrics j-7 -f --format jsonl >>run.jsonl   while it trains\n",
 };

@@ -42,6 +42,23 @@ static void print_ledger(struct json_object *report)
 	}
 }
 
+/* what,attempt,name,value: an empty value is not known. */
+static void csv_line(const char *what, const char *attempt, const char *name, double value)
+{
+	printf(value == MO_NONE_F ? "%s,%s,%s,\n" : "%s,%s,%s,%.15g\n", what, attempt, name, value);
+}
+
+static void print_ledger_csv(struct json_object *r)
+{
+	csv_line("gpu_seconds", "", "total", js_real(r, "gpu_seconds.total"));
+	csv_line("gpu_seconds", "", "queue", js_real(r, "gpu_seconds.queue"));
+	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
+
+		csv_line("gpu_seconds", "", categories[i], js_real(r, path));
+	}
+}
+
 static const char *const phases[] = { "unfinished", "detect", "stop", "place",    "image",
 				      "launch",     "init",   "load", "recompute" };
 
@@ -126,12 +143,6 @@ static void print_figures(struct json_object *r)
 		       text_seconds(js_real(r, "overdue_s")));
 }
 
-/* what,attempt,name,value: an empty value is not known. */
-static void csv_line(const char *what, const char *attempt, const char *name, double value)
-{
-	printf(value == MO_NONE_F ? "%s,%s,%s,\n" : "%s,%s,%s,%.15g\n", what, attempt, name, value);
-}
-
 static void print_csv(struct json_object *r)
 {
 	static const char *const figures[] = { "wall_s",    "ettr",
@@ -143,13 +154,7 @@ static void print_csv(struct json_object *r)
 	puts("what,attempt,name,value");
 	for (size_t i = 0; i < ELEMENTSOF(figures); i++)
 		csv_line("figure", "", figures[i], js_real(r, figures[i]));
-	csv_line("gpu_seconds", "", "total", js_real(r, "gpu_seconds.total"));
-	csv_line("gpu_seconds", "", "queue", js_real(r, "gpu_seconds.queue"));
-	for (size_t i = 0; i < ELEMENTSOF(categories); i++) {
-		_cleanup_(mo_freep) char *path = mo_printf("gpu_seconds.%s", categories[i]);
-
-		csv_line("gpu_seconds", "", categories[i], js_real(r, path));
-	}
+	print_ledger_csv(r);
 	for (size_t i = 0; i < js_len(parts); i++) {
 		csv_line("restart_p50_ms", "", js_str(js_at(parts, i), "part"),
 			 js_real(js_at(parts, i), "p50_ms"));
@@ -197,13 +202,38 @@ static int print_md(struct cli *cli, const char *id, struct json_object *report)
 	return CLI_OK;
 }
 
+static int show_window(struct cli *cli, const char *id, const char *window, bool csv)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *quoted = url_quote(window);
+	int r = client_get(cli, id, &a, "/v1/jobs/%s/ledger?window=%s", id, quoted);
+
+	if (r)
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	if (csv) {
+		puts("what,attempt,name,value");
+		csv_line("figure", "", "ettr", js_real(a.doc, "ettr"));
+		csv_line("figure", "", "goodput", js_real(a.doc, "goodput"));
+		print_ledger_csv(a.doc);
+		return CLI_OK;
+	}
+	printf("%s  from %s to %s, ETTR %s, goodput %s\n\n", paint(cli, "1", id),
+	       text_or(js_str(a.doc, "from")), text_or(js_str(a.doc, "to")),
+	       text_percent(js_real(a.doc, "ettr")), text_percent(js_real(a.doc, "goodput")));
+	print_ledger(a.doc);
+	return CLI_OK;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *args[1] = { NULL };
+	const char *args[1] = { NULL }, *window = NULL;
 	bool anchor = false, csv = false, md = false;
 	const struct opt opts[] = { { "anchor", 0, OPT_FLAG, &anchor },
 				    { "csv", 0, OPT_FLAG, &csv },
-				    { "md", 0, OPT_FLAG, &md } };
+				    { "md", 0, OPT_FLAG, &md },
+				    { "window", 0, OPT_STR, &window } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
@@ -214,12 +244,17 @@ static int run(struct cli *cli, int argc, char **argv)
 			       csv      ? "csv"
 			       : anchor ? "anchor"
 					: "json");
+	if (!r && window && (md || anchor))
+		r = cli_misuse(cli, "--window and --%s exclude each other", md ? "md" : "anchor");
 	if (r)
 		return cli_stop(r);
 	if (!args[0])
 		return (r = client_get(cli, NULL, &a, "/v1/anchors")) ? r : print_answer(&a);
-	if ((r = client_job(cli, args[0], &id)) ||
-	    (r = client_get(cli, id, &a, "/v1/jobs/%s/report%s", id, anchor ? "?anchor=1" : "")))
+	if ((r = client_job(cli, args[0], &id)))
+		return r;
+	if (window)
+		return show_window(cli, id, window, csv);
+	if ((r = client_get(cli, id, &a, "/v1/jobs/%s/report%s", id, anchor ? "?anchor=1" : "")))
 		return r;
 	if (cli->json || anchor)
 		return print_answer(&a);
@@ -236,13 +271,16 @@ static int run(struct cli *cli, int argc, char **argv)
 const struct verb verb_report = {
 	"report",
 	"Look",
-	"report JOB [--csv] [--md] [--anchor] | --anchor",
+	"report JOB [--window TIME] [--csv] [--md] [--anchor] | --anchor",
 	"GPU time by category, ETTR, incidents and what each restart cost",
 	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` "
 	"reads; without JOB of all runs that calibrate the controller's plans\n"
 	"  --csv      what,attempt,name,value: figures, GPU-seconds, waterfalls\n"
 	"  --md       Markdown to paste into an issue: the job, its GPU time, incidents with "
 	"evidence, checkpoints; what looks like a credential is ***\n"
+	"  --window TIME   GPU time of the last 30m, 1h, 7d ... alone, of a job that ended: before "
+	"its "
+	"end; it begins up to five minutes, or a twelfth, earlier\n"
 	"\"hang\": what no iteration explains, beyond 3 times the recent one and 10 s; \"queue\" "
 	"is no "
 	"GPU time. "
@@ -251,6 +289,7 @@ const struct verb verb_report = {
 	run,
 	.examples =
 		"  moectl report j-7\n"
+		"  moectl report j-7 --window 1h\n"
 		"  moectl report j-7 --md >issue.md\n"
 		"  moectl report --anchor >runs.json; moectl plan recipe.yaml --anchor runs.json\n",
 };

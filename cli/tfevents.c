@@ -4,7 +4,6 @@
  * used. */
 #include "cli/tfevents.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "cli/value.h"
@@ -134,49 +133,43 @@ static void add_sample(struct mo_buf *b, struct json_object *sample)
 	add_record(b, &event);
 }
 
-static int write_run(const char *dir, int64_t attempt, const struct mo_buf *b, struct mo_error *err)
+/* What the attempt's file gets; with the first of it the file begins anew. */
+static int write_run(const char *dir, int64_t attempt, bool first, const struct mo_buf *b,
+		     struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *run = mo_printf("%s/attempt-%lld", dir, (long long)attempt);
 	_cleanup_(mo_freep) char *file = mo_printf("%s/events.out.tfevents.1.moectl", run);
-	int r = mo_mkdir_p(run, 0755, false);
+	_cleanup_(mo_closep) int fd = -1;
+	int r = first ? mo_mkdir_p(run, 0755, false) : 0;
 
-	if (r >= 0)
+	if (r >= 0 && first)
 		r = mo_write_file(file, b->data, b->len, 0644, false);
+	else if (r >= 0)
+		r = fd = mo_open_at(AT_FDCWD, file, O_WRONLY | O_APPEND, 0);
+	if (r >= 0 && fd >= 0)
+		r = mo_write_all(fd, b->data, b->len);
 	return r < 0 ? mo_error_set(err, r, "%s: %s", file, strerror(-r)) : 0;
-}
-
-static int close_run(struct tfevents *t, struct mo_error *err)
-{
-	int r = t->run.len ? write_run(t->dir, t->attempt, &t->run, err) : 0;
-
-	t->n_runs += t->run.len > 0;
-	mo_buf_reset(&t->run);
-	return r;
 }
 
 int tfevents_add(struct tfevents *t, struct json_object *items, struct mo_error *err)
 {
+	size_t n = js_len(items);
 	int r = 0;
 
-	for (size_t i = 0; i < js_len(items) && r >= 0; i++) {
-		struct json_object *sample = js_at(items, i);
-		int64_t attempt = js_int(sample, "attempt");
+	for (size_t i = 0; i < n && r >= 0;) {
+		_cleanup_(mo_buf_done) struct mo_buf run = { 0 };
+		int64_t attempt = js_int(js_at(items, i), "attempt");
+		bool first = attempt != t->attempt;
 
-		if (t->run.len && attempt != t->attempt)
-			r = close_run(t, err);
+		if (first)
+			add_first(&run, time_of(js_at(items, i)));
+		for (; i < n && js_int(js_at(items, i), "attempt") == attempt; i++) {
+			add_sample(&run, js_at(items, i));
+			t->n_samples++;
+		}
+		r = run.len ? write_run(t->dir, attempt, first, &run, err) : 0;
 		t->attempt = attempt;
-		if (!t->run.len)
-			add_first(&t->run, time_of(sample));
-		add_sample(&t->run, sample);
-		t->n_samples++;
+		t->n_runs += first;
 	}
-	return r;
-}
-
-int tfevents_end(struct tfevents *t, struct mo_error *err)
-{
-	int r = close_run(t, err);
-
-	mo_buf_done(&t->run);
 	return r;
 }

@@ -1,4 +1,4 @@
-/* webhooks [test NAME]: where events are posted to, and what came of it. */
+/* webhooks [test WEBHOOK]: where events are posted to, and what came of it. */
 #include "cli/webhooks.h"
 
 #include <json-c/json.h>
@@ -93,16 +93,16 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (!mo_streq(args[0], "test"))
 		return cli_misuse_word(cli, args[0], verbs, ELEMENTSOF(verbs));
 	if (!args[1])
-		return cli_misuse(cli, "the NAME is missing; `moectl webhooks` shows them");
+		return cli_misuse(cli, "the WEBHOOK is missing; `moectl webhooks` shows them");
 	return test(cli, args[1]);
 }
 
 const struct verb verb_webhooks = {
 	"webhooks",
 	"Cluster",
-	"webhooks [test NAME]",
+	"webhooks [test WEBHOOK]",
 	"where events are posted to, and what came of it",
-	"  test NAME     post an event of type webhook.test there, and say what was answered\n",
+	"  test WEBHOOK  post an event of type webhook.test there, and say what was answered\n",
 	run,
 	.examples = "  moectl webhooks\n"
 		    "  moectl webhooks test oncall\n",

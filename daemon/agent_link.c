@@ -231,19 +231,21 @@ void link_ack(struct manager *m, int64_t request, const char *node)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
-		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
+int64_t link_query(struct manager *m, const char *node, const struct command *c, link_answer_fn fn,
+		   void *arg)
 {
-	struct command *c = question_new(m->links->questions, manager_state(m)->epoch, node,
-					 wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg, false);
-	int64_t id = c->query;
+	struct command *q = question_new(m->links->questions, manager_state(m)->epoch, node,
+					 c->wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg, false);
+	int64_t id = q->query;
 
-	c->job = job;
-	c->attempt = attempt;
-	c->rank = rank;
-	c->offset = offset;
-	c->lines = lines;
-	c->wait_ms = wait_ms;
+	q->job = c->job;
+	q->attempt = c->attempt;
+	q->rank = c->rank;
+	q->offset = c->offset;
+	q->lines = c->lines;
+	q->wait_ms = c->wait_ms;
+	q->since_ms = c->since_ms;
+	q->what = c->since_ms == MO_NONE ? NULL : mo_strdup(LOG_SINCE_WHAT);
 	link_wake(m, node);
 	return id;
 }

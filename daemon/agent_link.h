@@ -26,10 +26,11 @@ void link_on_hello(struct manager *m, const struct agent_message *msg);
 void link_on_sync(struct manager *m, const struct agent_message *msg, int type);
 /* An answer to a question; whether somebody had asked it. */
 bool link_on_answer(struct manager *m, const struct agent_message *msg);
-/* Asks the node: the command goes out with its held sync, or with the next one. fn gets the
- * answer, or NULL with why when none came in time. Returns the question's id. */
-int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank,
-		   int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg);
+/* Asks the node for a piece of a rank's log: job, attempt, rank, offset, lines, wait_ms and
+ * since_ms of c are copied. The command goes out with its held sync, or with the next one. fn gets
+ * the answer, or NULL with why when none came in time. Returns the question's id. */
+int64_t link_query(struct manager *m, const char *node, const struct command *c, link_answer_fn fn,
+		   void *arg);
 /* The same for what stepd recorded of its ranks' environments; answered or given up within
  * LINK_ENV_TIMEOUT_US. arg is taken and freed by free() after fn, or without it when moed ends. */
 #define LINK_ENV_TIMEOUT_US (2 * 1000000LL)

@@ -269,6 +269,27 @@ void api_job_report(void *arg, struct http_request *r)
 	mo_desc_done(&report_view_desc, &v);
 }
 
+void api_job_ledger(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	const char *window = http_query(r, "window");
+	int64_t window_us = MO_NONE;
+	struct ledger_view v;
+
+	if (!j)
+		return;
+	if (window && (mo_parse_duration_us(window, &window_us) < 0 || window_us == 0)) {
+		http_problem(r, 400, "window=%.40s: must be how long, such as 30m, 1h or 7d",
+			     window);
+		return;
+	}
+	mo_desc_init(&ledger_view_desc, &v);
+	job_ledger(manager_state(m), j, manager_now(m), window_us, &v);
+	api_send_doc(r, 200, &ledger_view_desc, &v);
+	mo_desc_done(&ledger_view_desc, &v);
+}
+
 void api_job_incidents(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;

@@ -91,6 +91,7 @@ static bool read_positions(struct http_request *r, struct log_wish *w)
 		return true;
 	for (; n < w->n_ranks; n++) {
 		_cleanup_(mo_freep) char *word = mo_strndup(at, strcspn(at, ","));
+		w->ranks[n].since_us = *word ? MO_NONE : w->ranks[n].since_us;
 		if (*word && mo_parse_i64(word, 0, INT64_MAX, &w->ranks[n].offset) < 0)
 			break;
 		at += strlen(word);
@@ -110,17 +111,43 @@ static bool read_positions(struct http_request *r, struct log_wish *w)
 	return false;
 }
 
+/* since=10m, back from now, or a time. False after 400 was sent. */
+static bool read_since(struct manager *m, struct http_request *r, int64_t *ret)
+{
+	const char *since = http_query(r, "since");
+	int64_t us;
+
+	*ret = MO_NONE;
+	if (!since)
+		return true;
+	if (mo_parse_duration_us(since, &us) == 0) {
+		*ret = manager_now(m) - us;
+		return true;
+	}
+	if (mo_time_parse(since, ret) < 0)
+		http_problem(r, 400,
+			     "since=%.40s: must be how long ago, such as 10m or 2h, or a time such "
+			     "as 2026-11-21T08:30:00Z",
+			     since);
+	else if (*ret > manager_now(m))
+		http_problem(r, 400, "since=%.40s: is in the future, by the controller's clock",
+			     since);
+	else
+		return true;
+	return false;
+}
+
 void api_job_logs(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 	const struct job *j = api_job(m, r);
 	_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
-	int64_t attempt, lines;
+	int64_t attempt, lines, since_us;
 
 	if (!j || !visible_to(m, r, j, "logs") ||
 	    !api_int(r, "attempt", 1, INT64_MAX, j->attempt, &attempt) ||
-	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !read_ranks(r, j, &ranks) ||
-	    !check(r, j, &ranks, attempt) || !quota_hold(m, r))
+	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !read_since(m, r, &since_us) ||
+	    !read_ranks(r, j, &ranks) || !check(r, j, &ranks, attempt) || !quota_hold(m, r))
 		return;
 	struct log_wish w = { .job = j->id,
 			      .attempt = attempt,
@@ -132,6 +159,7 @@ void api_job_logs(void *arg, struct http_request *r)
 		*MO_GROW(w.ranks, w.n_ranks) =
 			(struct log_place){ .rank = i,
 					    .offset = lines == MO_NONE ? 0 : -1,
+					    .since_us = since_us,
 					    .node = api_node_of(j, attempt, i) };
 	if (read_positions(r, &w))
 		log_session_begin(m, r, &w);

@@ -153,6 +153,11 @@ const struct api_route api_routes[] = {
 	  "anchor",
 	  .answer = &report_view_desc,
 	  .other = "anchor" },
+	{ { "GET", "/v1/jobs/{id}/ledger", ROLE_VIEWER, api_job_ledger, 0, false },
+	  "GPU seconds by category alone; window=1h: of the last hour of the job's time.",
+	  "jobs",
+	  "window",
+	  .answer = &ledger_view_desc },
 	{ { "GET", "/v1/jobs/{id}/incidents", ROLE_VIEWER, api_job_incidents, 0, false },
 	  "Its failures, each with cause, evidence, what was done, and how long each part of the "
 	  "restart took; last=1 for the newest.",
@@ -161,10 +166,11 @@ const struct api_route api_routes[] = {
 	  .answer = &incident_desc,
 	  .list = true },
 	{ { "GET", "/v1/jobs/{id}/logs", ROLE_VIEWER, api_job_logs, 0, false },
-	  "Output of the ranks as text; rank= or ranks=0-7,12, attempt=, lines=, follow=1, "
+	  "Output of the ranks as text; rank= or ranks=0-7,12, attempt=, lines=, since=10m or "
+	  "a time, follow=1, "
 	  "records=1, from=.",
 	  "jobs",
-	  "rank ranks attempt lines follow records from",
+	  "rank ranks attempt lines since follow records from",
 	  .media = "text/plain" },
 	{ { "GET", "/v1/jobs/{id}/why", ROLE_VIEWER, api_job_why, 0, false },
 	  "Why the job is in its state, with evidence.",

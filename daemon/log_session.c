@@ -24,6 +24,7 @@ struct log_session;
 struct log_rank {
 	struct log_session *session;
 	int64_t rank, offset;
+	int64_t since_us; /* core time; MO_NONE: the place is found, or any will do */
 	char *node;
 	int64_t query; /* 0 none */
 	/* waiting: for its turn, or for the client to read; later: for the timer; soon: not
@@ -207,10 +208,13 @@ static void write_record(struct log_rank *k, const char *text, int64_t lost, con
 static void write_answer(struct log_rank *k, const struct query_answer *a, bool end)
 {
 	const char *text = a->text ? a->text : "";
-	int64_t before = k->offset, at = a->offset != MO_NONE ? a->offset : MO_MAX(before, 0);
+	bool from_time = k->since_us != MO_NONE;
+	int64_t before = from_time ? -1 : k->offset,
+		at = a->offset != MO_NONE ? a->offset : MO_MAX(before, 0);
 	int64_t lost = before < 0 ? 0 : MO_MAX(at - before - (int64_t)strlen(text), 0);
 
 	k->offset = at;
+	k->since_us = MO_NONE;
 	if (k->session->records) {
 		if (*text || end || before != at)
 			write_record(k, text, lost, NULL, end);
@@ -384,8 +388,18 @@ static void ask(struct log_rank *k)
 		return;
 	}
 	int64_t wait_ms = s->follow && s->started && !k->soon ? FOLLOW_WAIT_MS : 0;
-	k->query = link_query(s->manager, k->node, s->job, s->attempt, k->rank, k->offset,
-			      s->lines == MO_NONE ? 0 : s->lines, wait_ms, on_answer, k);
+	const struct command c = {
+		.job = s->job,
+		.attempt = s->attempt,
+		.rank = k->rank,
+		.offset = k->offset,
+		.lines = s->lines == MO_NONE ? 0 : s->lines,
+		.wait_ms = wait_ms,
+		.since_ms = k->since_us == MO_NONE
+				    ? MO_NONE
+				    : MO_MAX(0, manager_now(s->manager) - k->since_us) / 1000,
+	};
+	k->query = link_query(s->manager, k->node, &c, on_answer, k);
 	k->soon = false;
 }
 
@@ -407,6 +421,7 @@ void log_session_begin(struct manager *m, struct http_request *r, const struct l
 		k->rank = w->ranks[i].rank;
 		k->node = mo_strdup(w->ranks[i].node);
 		k->offset = w->ranks[i].offset;
+		k->since_us = w->ranks[i].since_us;
 		k->waiting = true;
 	}
 	HASH_ADD(hh, m->queries->all, id, sizeof(s->id), s);

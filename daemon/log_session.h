@@ -8,6 +8,7 @@
 struct log_place {
 	int64_t rank;
 	int64_t offset;   /* bytes of the log to begin at; -1: before the last lines */
+	int64_t since_us; /* core time: not with what was written before; MO_NONE: with it */
 	const char *node; /* where it ran; NULL nowhere */
 };
 struct log_wish {

@@ -9,6 +9,7 @@
 #include "daemon/begin.h"
 #include "daemon/manager.h"
 #include "daemon/quarantine.h"
+#include "daemon/webhooks.h"
 #include "lib/base/clock.h"
 #include "lib/base/options_args.h"
 #include "lib/http/tls.h"
@@ -29,8 +30,8 @@ static int complain(const struct mo_error *err, int r)
 }
 
 /* SIGCHLD is taken by the loop (plan helpers), SIGTERM and SIGINT end it, SIGHUP reads
- * certificates anew; a write to a gone client, or beyond `ulimit -f`, must not kill: the latter
- * is a failure of the store. */
+ * certificates and webhooks anew; a write to a gone client, or beyond `ulimit -f`, must not kill:
+ * the latter is a failure of the store. */
 static void prepare_process(void)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -52,15 +53,9 @@ static void prepare_process(void)
 	}
 }
 
-/* `systemctl reload`. What is wrong with the new files is an entry of the log; those of before
- * are used on. */
-static int on_hangup(sd_event_source *e, const struct signalfd_siginfo *si, void *userdata)
+static void read_tls(struct manager *m)
 {
-	struct manager *m = userdata;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-
-	if (!given(m->options->tls_cert))
-		return 0;
 	int r = http_server_read_tls(m->http, &err);
 	if (r < 0)
 		mo_log(MO_ERR, NULL, NULL, "the certificate in use stays: %s",
@@ -69,6 +64,17 @@ static int on_hangup(sd_event_source *e, const struct signalfd_siginfo *si, void
 		mo_log(MO_NOTICE, NULL, NULL,
 		       "new connections get the certificate that is now in %s",
 		       m->options->tls_cert);
+}
+
+/* `systemctl reload`. What is wrong with the new files is an entry of the log; those of before
+ * are used on. */
+static int on_hangup(sd_event_source *e, const struct signalfd_siginfo *si, void *userdata)
+{
+	struct manager *m = userdata;
+
+	if (given(m->options->tls_cert))
+		read_tls(m);
+	webhooks_reload(m);
 	return 0;
 }
 

@@ -76,7 +76,8 @@ static const struct mo_option items[] = {
 	  "machine is off, which it has read back. Empty: none." },
 	{ "webhooks", MO_OPTION_PATH, O(webhooks), NULL,
 	  "YAML file with the receivers that events are posted to, such as chats; nobody else may "
-	  "read it (0600, or 0640 of root). Empty: none." },
+	  "read it (0600, or 0640 of root). A reload of moed reads it anew; another name of it "
+	  "wants a restart. Empty: none." },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000",
 	  "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16,
 	  .max = 1000000 },

@@ -8,6 +8,9 @@
 struct webhooks;
 /* A file that cannot be used is said in the log, and there are none. */
 void webhooks_new(struct manager *m);
+/* The file, read anew: who has a name of before goes on where that one was. A file that cannot be
+ * used is said in the log, and changes nothing. */
+void webhooks_reload(struct manager *m);
 /* What is on its way is given up; the next start sends it again. */
 struct webhooks *webhooks_free(struct webhooks *s);
 /* Sends what is new; at the end of each turn, when its events are durable. */

@@ -27,6 +27,7 @@ static const struct {
 	{ "job", "check_thorough", "6eed1e52" },
 	{ "job", "data_order", "c0f0e48e" },
 	{ "job", "ledger_marks", "d173b44f" },
+	{ "ledger_mark", "us", "9011d2cc" },
 	{ "job", "longest_start_us", "dbbc64f2" },
 	{ "job", "numbers", "48972ff1" },
 	{ "job", "pace", "06a90546" },

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/core/stepd/log_time.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
@@ -30,6 +32,26 @@ int rank_log_open(struct stepd *s, struct rank *r)
 	return 0;
 }
 
+/* Not worth a word where it fails: then the log itself cannot be written either, and is said. */
+static void note_time(struct stepd *s, struct rank *r)
+{
+	struct log_time t = { .at_us = mo_clock_wall_us(), .byte = r->log_base + r->log_size };
+	int64_t passed = t.at_us - r->log_timed_us;
+
+	if (r->log_timed_us && passed >= 0 && passed < LOG_TIMES_STEP_US)
+		return;
+	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, LOG_TIMES, (long long)r->rank);
+	_cleanup_(mo_closep) int fd =
+		mo_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0640);
+	struct stat st;
+
+	if (fd < 0 || mo_stat_fd(fd, &st) < 0)
+		return;
+	int64_t whole = st.st_size - st.st_size % (int64_t)sizeof(t);
+	if (mo_write_at(fd, &t, sizeof(t), whole) == sizeof(t))
+		r->log_timed_us = t.at_us;
+}
+
 /* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so
  * that readers can go on by offset. */
 static int log_rotate(struct stepd *s, struct rank *r)
@@ -46,6 +68,11 @@ static int log_rotate(struct stepd *s, struct rank *r)
 					 : mo_write_file(base, text, (size_t)n, 0640, false);
 	if (e < 0)
 		return e;
+	_cleanup_(mo_freep) char *times = mo_path(s->spool.log_dir, LOG_TIMES, (long long)r->rank);
+	_cleanup_(mo_freep) char *old_times =
+		mo_path(s->spool.log_dir, LOG_TIMES_OLD, (long long)r->rank);
+	(void)mo_rename(times, old_times);
+	r->log_timed_us = 0;
 	r->log_base += r->log_size;
 	r->log_fd = mo_close(r->log_fd);
 	return rank_log_open(s, r);
@@ -75,6 +102,7 @@ void rank_log_write(struct stepd *s, struct rank *r, const char *data, size_t n)
 			return;
 		}
 	}
+	note_time(s, r);
 	if (r->log_dropped > 0) {
 		char text[96];
 		int len =

@@ -314,7 +314,8 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, parts, MO_INT, "how many parts there are", .omit = true),
 	MO_D(command, query, MO_INT, "query: id of the question", .omit = true),
 	MO_D(command, what, MO_STR,
-	     "query: env, what its ranks were given; exec, a command beside a rank; image, whether "
+	     "query: log_since, the log of a rank from a time on; env, what its ranks were given; "
+	     "exec, a command beside a rank; image, whether "
 	     "the image `dir` fits; images, which ones it has; images_remove; without it the log "
 	     "of a rank",
 	     .omit = true, .max = 32),
@@ -322,6 +323,9 @@ static const struct mo_field command_fields[] = {
 	MO_D(command, offset, MO_INT, "query: byte of the log to begin at; -1 = the last lines",
 	     .omit = true),
 	MO_D(command, lines, MO_INT, "query: so many last lines", .omit = true),
+	MO_D(command, since_ms, MO_INT,
+	     "query log_since: what was written that many milliseconds ago, or later",
+	     .omit = true),
 	MO_D(command, wait_ms, MO_INT, "query: milliseconds to wait for more", .omit = true),
 	MO_D_LIST(command, argv, MO_STRS, "query exec: the command", .omit = true,
 		  .max = EXEC_WORDS_MAX),

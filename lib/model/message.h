@@ -223,6 +223,7 @@ enum command_kind {
 	_COMMAND_KIND_N
 };
 extern const char *const command_kind_names[_COMMAND_KIND_N];
+#define LOG_SINCE_WHAT "log_since"
 struct command {
 	int64_t epoch;
 	int kind;
@@ -276,10 +277,13 @@ struct command {
 	int64_t part, parts;
 	/* QUERY: id of the question; not durable, asked again by the client */
 	int64_t query;
-	/* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments
-	 * (agent/core/bind/env_record.h as JSON) | exec = a command (exec.h): exec_result */
+	/* QUERY: NULL = log of a rank | log_since = the same, of what was written since_ms ago or
+	 * later (an older agent says that it does not know it) | env = what stepd recorded of its
+	 * ranks' environments (agent/core/bind/env_record.h as JSON) | exec = a command (exec.h):
+	 * exec_result */
 	char *what;
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
+	int64_t since_ms;                     /* QUERY log_since */
 	/* QUERY exec: the command beside the rank; wait_ms: its deadline */
 	char **argv;
 	size_t n_argv;

@@ -209,7 +209,7 @@ class FakeMoed:
                 "%s; notes: %s" % (e, json.dumps(self.note_list(job, attempt))[:3000])
             )
 
-    def query(self, job, attempt, rank, offset=-1, lines=10, wait_ms=0, deadline=10):
+    def query(self, job, attempt, rank, offset=-1, lines=10, wait_ms=0, deadline=10, **more):
         number = len(self.answers) + 1000 + int(time.monotonic() * 1000) % 1000000
         self.order(
             "query",
@@ -220,5 +220,6 @@ class FakeMoed:
             offset=offset,
             lines=lines,
             wait_ms=wait_ms,
+            **more,
         )
         return self.wait(lambda: self.answers.get(number), deadline, "answer to query %d" % number)

@@ -5,7 +5,9 @@ import errno
 import os
 import signal
 import subprocess
+import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import Skipped, Suite, equal, need, wait_until
@@ -188,7 +190,8 @@ def logs_rotate_and_follow():
             text, offset, end = text + a["text"], a["offset"], a["end"]
         n.moed.wait_note(1, 1, "gone")
         files = sorted(os.listdir(n.dir + "/state/logs/j1/a1"))
-        equal(files, ["env.json", "rank-0.base", "rank-0.log", "rank-0.log.1"], "files")
+        times = ["rank-0.times", "rank-0.times.1"]
+        equal(files, ["env.json", "rank-0.base", "rank-0.log", "rank-0.log.1", *times], "files")
         lines = text.splitlines()
         need(lines[-1].startswith("end ") and lines[-1].endswith("\u00e9"), lines[-1])
         numbers = [
@@ -245,6 +248,58 @@ class Tmpfs:
 
     def free(self):
         os.unlink(self.path + "/filler")
+
+
+@suite.test
+def logs_from_a_time_on():
+    """The place of a time is found in what the supervisor noted, across a rotation, and begins a
+    line; what nobody noted is said."""
+    code = (
+        "import time\nfor i in range(3000):\n  print('line %04d' % i, flush=True)\n"
+        "  if i % 500 == 0: time.sleep(0.05)"
+    )
+    with Node(options=["log_bytes=16k"]) as n:
+        began = time.time()
+        n.launch([sys.executable, "-c", code], wait="running")
+        n.moed.wait_note(1, 1, "gone")
+
+        def since(seconds, **more):
+            ask = {"what": "log_since", "since_ms": int(seconds * 1000), "offset": 0} | more
+            a = n.moed.query(1, 1, 0, **ask)
+            text = a["text"]
+            while a["more"]:
+                a = n.moed.query(1, 1, 0, offset=a["offset"])
+                text += a["text"]
+            return a["error"] or [int(x.split()[1]) for x in text.splitlines()]
+
+        logs = n.dir + "/state/logs/j1/a1/rank-0"
+        with open(logs + ".times", "rb") as f:
+            at, byte = struct.unpack("<qq", f.read(16))
+        base = int(open(logs + ".base").read())
+        equal(byte, base, "the first byte of the newer file")
+        need(began * 1e6 < at < time.time() * 1e6, "%d is when it was written" % at)
+        equal(since(3600)[-1], 2999, "all of it")
+        first = since(3600)[0]
+        now = time.time() * 1e6
+
+        def note(name, *entries):
+            with open(logs + name, "wb") as f:
+                for ago, byte in entries:
+                    f.write(struct.pack("<qq", int(now - ago * 1e6), byte))
+
+        # each line has 10 bytes
+        note(".times.1", (7200, 0), (3600, 10 * (first + 10)), (1800, 10 * (first + 20) + 3))
+        note(".times", (900, base), (600, 29900))
+        equal(since(7300)[0], first, "before all that is kept")
+        equal(since(3605)[0], first + 10, "the older file")
+        equal(since(1805)[0], first + 21, "where a line begins")
+        equal(since(605), list(range(2990, 3000)), "the newer file")
+        equal(since(605, offset=-1, lines=3), [2997, 2998, 2999], "the last lines of those")
+        equal(since(605, offset=-1, lines=50), list(range(2990, 3000)), "not more than those")
+        equal(since(500), [], "nothing was written since")
+        os.unlink(logs + ".times")
+        os.unlink(logs + ".times.1")
+        need("older than that" in since(605), since(605))
 
 
 @suite.test

@@ -2,6 +2,7 @@
 """Verbs of moectl: acting on jobs and nodes, exit statuses, error lines, offline verbs. Usage:
 test_cli.py [TEST...]"""
 import fcntl
+import glob
 import json
 import os
 import pty
@@ -1017,6 +1018,47 @@ def metrics_for_other_programs(w):
 
 
 @suite.test
+def metrics_are_followed_to_the_end(_):
+    """While it trains, over a restart of it and an end of the controller: each iteration once, as
+    the run has it, for programs that read on."""
+    with Cluster(nodes=1, gpus_per_node=2) as c:
+        job = c.submit(
+            fake(
+                "followed",
+                *("--steps", 300, "--step-ms", 60, "--save-every", 10),
+                gpus=2,
+                steps=300,
+                checkpoint={"dir": place("ckpt-followed"), "every": 10},
+            )
+        )
+        out = place("runs-followed")
+        lines = c.popen("metrics", job, "-f", "--format", "jsonl")
+        board = c.popen("metrics", job, "-f", "--format", "tensorboard", "--out", out)
+        c.wait_iteration(job, 12)
+        wait_until(lambda: os.path.exists(out + "/attempt-1"), 20, "files before the end")
+        os.kill(c.status()["moed"]["pid"], signal.SIGKILL)
+        time.sleep(1)
+        c.up()
+        c.wait_iteration(job, 22)
+        c.run("restart", job)
+        c.wait_state(job, "completed")
+        items = c.json("metrics", job)["items"]
+        told = lines.communicate(timeout=30)
+        equal([json.loads(x) for x in told[0].splitlines()], items, "all, and none twice")
+        equal((lines.returncode, board.wait(30)), (0, 0), "exit status")
+        attempts = sorted({x["attempt"] for x in items})
+        for a in attempts:
+            file = "%s/attempt-%d/events.out.tfevents.1.moectl" % (out, a)
+            equal(
+                [x[1] for x in tfevents(file)[1]],
+                [x["iteration"] for x in items if x["attempt"] == a],
+                "attempt %d" % a,
+            )
+        need(len(attempts) > 1, attempts)
+        error_line(c.run("metrics", job, "-f", check=False), 2, "a table does not grow")
+
+
+@suite.test
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
     may ask for."""
@@ -1056,7 +1098,28 @@ def logs_of_some_ranks(_):
         r = c.run("logs", job, "--failed")
         equal(r.stdout, "hello of 4, or an ERROR\nlast words\n", "who failed")
         need("rank 4, which failed first in attempt 1" in r.stderr, r.stderr)
+        newest = c.job(job)["attempt"]
+        r = c.run("logs", job, "--failed", "--since", "2m")
+        equal(r.stdout, "hello of 4, or an ERROR\nlast words\n", "its last two minutes")
+        r = c.run("logs", job, "--since", "1h", "--grep", "last words")
+        equal(r.stdout, "[4] last words\n", "of the last hour")
+        logs = c.dir + "/state/*/logs/j%s/a%s" % (job[2:], newest)
+        for a in glob.glob(logs + "/rank-*.times"):
+            at, byte = struct.unpack("<qq", open(a, "rb").read(16))
+            with open(a, "wb") as f:  # as if it had been an hour ago
+                f.write(struct.pack("<qq", at - 3600 * 10**6, byte))
+        r = c.run("logs", job, "--since", "10m", "--grep", "hello")
+        equal(r.stdout, "", "of the last ten minutes")
+        need(
+            "ranks 0-1,3-7: nothing was written in attempt %s since 10m" % newest in r.stderr,
+            r.stderr,
+        )
+        equal(ranks("--since", "61m", "--rank", "0,5-7")[0], list("0567"), "of an hour")
+        began = c.job(job)["created_at"]
+        equal(ranks("--since", began, "--rank", "3")[0], [], "a time")
         for words, status, text in (
+            (["--since", "soon"], 2, "since=soon: must be how long ago, such as 10m"),
+            (["--since", "2999-01-01T00:00:00Z"], 2, "is in the future"),
             (["--rank", "8"], 5, "has no rank 8: ranks are 0 to 7"),
             (["--rank", "7-8"], 5, "has no rank 8: ranks are 0 to 7"),
             (["--rank", "pp=7"], 5, "no rank is at pp=7"),

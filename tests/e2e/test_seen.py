@@ -114,6 +114,33 @@ def incidents_have_their_evidence_and_parts(c):
 
 
 @test
+def a_window_is_a_part_of_the_ledger(c):
+    path = "/v1/jobs/%s/ledger" % c.train
+    whole, hour = c.ask(path)[2], c.ask(path + "?window=1h")[2]
+    report = c.ask("/v1/jobs/%s/report" % c.train)[2]
+    for doc in (whole, hour):
+        seconds = doc["gpu_seconds"]
+        parts = sum(v for k, v in seconds.items() if k not in ("total", "queue"))
+        need(abs(parts - seconds["total"]) < 1e-6, "it closes: %s" % seconds)
+    equal(whole["from"], c.ask("/v1/jobs/%s" % c.train)[2]["created_at"], "from the submit")
+    need(
+        whole["gpu_seconds"]["total"] <= report["gpu_seconds"]["total"], "the report's, or earlier"
+    )
+    for bad in ("", "0", "soon", "-1h", "99999999d"):
+        status, _, doc = c.ask(path + "?window=" + bad)
+        need(status == 400 and b"such as 30m, 1h or 7d" in doc, (bad, status, doc))
+    text = c.run("report", c.train, "--window", "1h").stdout
+    need("GPU time" in text and "productive" in text and "incident" not in text, text)
+    need(text.startswith("%s  from 20" % c.train), text)
+    need("gpu_seconds,,total," in c.run("report", c.train, "--window", "1h", "--csv").stdout, "csv")
+    equal(set(c.json("report", c.train, "--window", "1h")), set(whole), "the route's document")
+    for words, why in (("soon",), "such as 30m"), (("1h", "--md"), "exclude each other"):
+        r = c.run("report", c.train, "--window", *words, check=False)
+        need(r.returncode == 2 or "400" not in r.stderr, r.stderr)
+        need(r.returncode and why in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+
+
+@test
 def the_topology_has_every_rank(c):
     path = "/v1/cluster/topology"
     nodes, after = [], ""

@@ -70,10 +70,14 @@ def hook(name, port, **more):
     return dict({"name": name, "url": "http://127.0.0.1:%d/T0/hush" % port}, **more)
 
 
+def write_file(path, *hooks):
+    with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as f:
+        json.dump({"webhooks": hooks}, f)
+
+
 def controller(*hooks):
     path = os.path.join(tempfile.mkdtemp(dir=WORK), "webhooks.yaml")
-    with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
-        json.dump({"webhooks": hooks}, f)
+    write_file(path, *hooks)
     return Moed(webhooks=path)
 
 
@@ -283,6 +287,53 @@ def a_test_says_what_came_of_it():
         for what in (said, m.ask("GET", "/v1/webhooks").body.decode(), log_of(m)):
             need(SECRET not in what and "hush" not in what, what)
     r.stop()
+
+
+@suite.test
+def a_reload_reads_the_file_anew():
+    """A repaired receiver gets what waited, at once; one that stays misses and repeats nothing; a
+    new one begins with what happens then; a wrong file changes nothing."""
+    away, stays, new = Receiver(lambda n: 503), Receiver(), Receiver()
+    types = {"types": ["job.submitted"]}
+    one, two = hook("one", away.server_port, **types), hook("two", stays.server_port, **types)
+    with controller(one, two) as m:
+        path = m.options["webhooks"]
+
+        def reload(said):
+            before = log_of(m).count(said)
+            os.kill(m.process.pid, signal.SIGHUP)
+            wait_until(lambda: log_of(m).count(said) > before, PATIENCE, said)
+
+        jobs = [submit(m, "train-0")]
+        wait_until(lambda: shown(m)["failed"] and shown(m, 1)["delivered"], PATIENCE, "both tried")
+        write_file(path, one, {"name": "two", "url": "ftp://example.com"})
+        reload("those of before are sent events")
+        equal([w["name"] for w in m.get("/v1/webhooks")["items"]], ["one", "two"], "as before")
+        three = hook("three", new.server_port, **types)
+        write_file(path, hook("one", stays.server_port, **types), two, three)
+        reload("3 webhooks are sent events")
+        wait_until(lambda: shown(m)["delivered"], PATIENCE, "what waited goes to the new place")
+        equal(shown(m)["failed"], 1, "it goes on where it was")
+        equal(shown(m, 1)["delivered"], 1, "and so does who stays")
+        jobs.append(submit(m, "train-1"))
+        wait_until(lambda: new.events(), PATIENCE, "the new one")
+        equal([e["job"] for e in new.events()], jobs[1:], "what happened since")
+        wait_until(lambda: len(stays.events()) >= 4, PATIENCE, "one and two")
+        equal(sorted(e["job"] for e in stays.events()), sorted(jobs * 2), "each once")
+        write_file(path, three)
+        reload("1 webhooks are sent events")
+        equal([w["name"] for w in m.get("/v1/webhooks")["items"]], ["three"], "who is left")
+        env = clean_env(MOE_URL="unix:" + m.options["unix_socket"])
+        offered = moectl("complete", "--", "webhooks", "test", "", env=env).stdout
+        equal(offered.split("\t")[0], "three", "what shells complete")
+        submitted = [
+            line
+            for line in m.ask("GET", "/metrics").body.decode().splitlines()
+            if line.startswith("moe_webhook") and "failed" in line
+        ]
+        need(submitted and submitted[0].endswith(" 1"), "a counter never falls: %s" % submitted)
+    for r in (away, stays, new):
+        r.stop()
 
 
 @suite.test

@@ -2674,8 +2674,22 @@ MUTANTS = [
         [unit("dcore", "test_standing")],
     ),
     (
+        "marks never thinned",
+        "thin_marks",
+        "m[i].at - m[i - 2].at <= MO_MAX(MARK_US, age / MARK_SHARE)",
+        "m[i].at < m[i - 2].at",
+        [unit("dcore", "test_window")],
+    ),
+    (
+        "window from the mark behind it",
+        "ledger_until",
+        "j->ledger_marks[i].at <= moment",
+        "j->ledger_marks[i].at <= moment + MO_MAX(moment - j->created_at, 0) / 2",
+        [unit("dcore", "test_window")],
+    ),
+    (
         "queue in the GPU time",
-        "job_report",
+        "seconds_of",
         "total += i == GPU_QUEUE ? 0 : ledger[i];",
         "total += ledger[i];",
         [unit("dcore", "test_standing")],

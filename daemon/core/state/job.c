@@ -55,8 +55,8 @@ static const struct mo_field prepared_fields[] = {
 const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
 static const struct mo_field ledger_mark_fields[] = {
 	MO_D(ledger_mark, at, MO_INT, "moment, us"),
-	MO_D(ledger_mark, productive, MO_INT, "GPU-microseconds of first passes until then"),
-	MO_D(ledger_mark, held, MO_INT, "GPU-microseconds until then but queue and idle"),
+	MO_D_LIST(ledger_mark, us, MO_INTS, "GPU-microseconds of each category until then",
+		  .omit = true),
 };
 const struct mo_desc ledger_mark_desc = MO_DESC(ledger_mark, ledger_mark_fields);
 static const struct mo_field place_fields[] = {
@@ -202,7 +202,8 @@ static const struct mo_field job_fields[] = {
 	MO_D(job, spare_us, MO_INT,
 	     "GPU-microseconds of nodes that were its spares, beside the ledger", .omit = true),
 	MO_D_VEC(job, ledger_marks, &ledger_mark_desc,
-		 "what the ledger was at moments of the last hour, oldest first", .omit = true),
+		 "what the ledger was at moments, oldest first, the nearer the denser",
+		 .omit = true),
 	MO_D(job, after_failure, MO_BOOL, "the next attempt counts as a restart"),
 	MO_DP(job, scan, at, "scan_at", MO_INT,
 	      "when checkpoint.dir was last scanned, us; MO_NONE: that is due again"),

@@ -241,9 +241,13 @@ struct job_counts {
 	int64_t drained;   /* on a node with a drain */
 	int64_t forgotten; /* over all attempts: still in steps, to be swept together */
 };
-/* The sums of a ledger at a moment, GPU-microseconds. */
+/* What a ledger was at a moment: GPU-microseconds of each category. */
 struct ledger_mark {
-	int64_t at, productive, held; /* held: all but queue and idle */
+	int64_t at;
+	/* in the order of job.ledger; none: a version before this one made the mark, and it says
+	 * nothing */
+	int64_t *us;
+	size_t n_us;
 };
 /* What of the last incident's waterfall is being measured (waterfall.c), since when. */
 struct job_waterfall {
@@ -300,7 +304,8 @@ struct job {
 	/* GPU-microseconds of nodes that were its spares, beside the ledger; MO_NONE none. Those of
 	 * now are added when they are spares no more (node_spare) */
 	int64_t spare_us;
-	/* what it was at some moments of the last hour, oldest first (ledger.c) */
+	/* what it was at some moments, oldest first: the submit, and the nearer the denser
+	 * (ledger.c) */
 	struct ledger_mark *ledger_marks;
 	size_t n_ledger_marks;
 	/* of engine.prepare of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */

@@ -52,6 +52,17 @@ int64_t ledger_held(const int64_t *ledger)
 	return sum;
 }
 
+int64_t ledger_until(const struct job *j, int64_t moment, int64_t ret[_GPU_CATEGORY_N])
+{
+	const struct ledger_mark *m = NULL;
+
+	for (size_t i = 0; i < j->n_ledger_marks && (!m || j->ledger_marks[i].at <= moment); i++)
+		m = j->ledger_marks[i].n_us ? &j->ledger_marks[i] : m;
+	for (size_t i = 0; i < _GPU_CATEGORY_N; i++)
+		ret[i] = m && i < m->n_us ? m->us[i] : 0;
+	return m ? m->at : j->created_at;
+}
+
 static int training(const struct job *j)
 {
 	switch (j->progress.phase) {

@@ -20,5 +20,9 @@ int64_t progress_limit_us(const struct job *j, int64_t n);
 int64_t progress_explains_us(const struct job *j, int64_t n);
 /* What of a ledger the job had GPUs for: not the time in the queue, nor that of a pause. */
 int64_t ledger_held(const int64_t *ledger);
+/* What the ledger had until a moment: by the newest mark that is not younger, else by the first,
+ * GPU-microseconds of each category. Returns when that was, us; the submit and zeros where a
+ * version before marks took the job. */
+int64_t ledger_until(const struct job *j, int64_t moment, int64_t ret[_GPU_CATEGORY_N]);
 /* enum ledger_category, -1 = training: open until it is known what the time bought. */
 int ledger_category(const struct job *j);

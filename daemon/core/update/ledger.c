@@ -10,8 +10,24 @@
 #include "daemon/core/state/progress.h"
 #include "lib/base/assert.h"
 
+/* Marks are at most so far from each other, or a twelfth of their age: the last hour is known to
+ * five minutes, a day to two hours, 90 days of running are some 150 marks. */
 #define MARK_US (300 * 1000000LL)
-#define MARKS_MAX 14 /* the oldest is never younger than an hour */
+#define MARK_SHARE 12
+
+/* Those between two others that are near enough to each other by now. The first, which is the
+ * submit, stays. */
+static void thin_marks(struct job *j)
+{
+	for (size_t i = j->n_ledger_marks; i-- > 2;) {
+		const struct ledger_mark *m = j->ledger_marks;
+		int64_t age = j->ledger_at - m[i].at;
+
+		if (m[i].at - m[i - 2].at <= MO_MAX(MARK_US, age / MARK_SHARE))
+			mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks,
+				      i - 1);
+	}
+}
 
 /* Before the ledger moves on. */
 static void mark(struct job *j)
@@ -20,12 +36,11 @@ static void mark(struct job *j)
 
 	if (n > 0 && j->ledger_at < j->ledger_marks[n - 1].at + MARK_US)
 		return;
-	if (n == MARKS_MAX)
-		mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks, 0);
-	*MO_ADD(j, ledger_marks, &ledger_mark_desc) =
-		(struct ledger_mark){ .at = j->ledger_at,
-				      .productive = j->ledger[GPU_PRODUCTIVE],
-				      .held = ledger_held(j->ledger) };
+	struct ledger_mark *m = MO_ADD(j, ledger_marks, &ledger_mark_desc);
+	m->at = j->ledger_at;
+	for (size_t i = 0; i < j->n_ledger; i++)
+		mo_ints_add(&m->us, &m->n_us, j->ledger[i]);
+	thin_marks(j);
 }
 
 void ledger_charge_as(struct job *j, int64_t time, int category)

@@ -61,6 +61,18 @@ static const struct mo_field report_view_fields[] = {
 		 "whether the newest resume went on with its data, as the engine tells it",
 		 .omit = true),
 };
+static const struct mo_field ledger_view_fields[] = {
+	MO_D(ledger_view, from, MO_TIME,
+	     "since when: the submit, or of a window the newest moment that is known before it, to "
+	     "5 minutes or a twelfth of it"),
+	MO_D(ledger_view, to, MO_TIME, "until when: the end of the job, or now"),
+	MO_D_SUB(ledger_view, gpu_seconds, MO_STRUCT, &report_seconds_desc,
+		 "where the GPU-seconds between them went, without spare"),
+	MO_D(ledger_view, ettr, MO_REAL,
+	     "productive share of the time in it in which the job had GPUs, 0 to 1"),
+	MO_D(ledger_view, goodput, MO_REAL, "productive share of the GPU-seconds in it, 0 to 1"),
+};
+const struct mo_desc ledger_view_desc = MO_DESC(ledger_view, ledger_view_fields);
 const struct mo_desc report_view_desc = MO_DESC(report_view, report_view_fields);
 
 static double mean_mfu(const struct job *j)
@@ -88,18 +100,37 @@ static int64_t standing_us(const struct state *s, const struct job *j, int64_t n
 
 #define HOUR_US (3600 * 1000000LL)
 
-/* Since the newest mark that is an hour old, or since the first: a younger job's submit, or an
- * update from a version without marks. */
+double report_ettr(const int64_t ledger[_GPU_CATEGORY_N])
+{
+	int64_t held = ledger_held(ledger);
+
+	return held > 0 ? (double)ledger[GPU_PRODUCTIVE] / (double)held : MO_NONE_F;
+}
+
+/* What the ledger got in the last us before end. Returns since when: to five minutes, or a
+ * twelfth, earlier than that, or since the first mark. */
+static int64_t ledger_since(const struct job *j, int64_t end, int64_t us,
+			    int64_t ledger[_GPU_CATEGORY_N])
+{
+	int64_t before[_GPU_CATEGORY_N], from = ledger_until(j, end - us, before);
+
+	for (int i = 0; i < _GPU_CATEGORY_N; i++)
+		ledger[i] -= before[i];
+	return from;
+}
+
 static double of_last_hour(const struct job *j, int64_t end, const int64_t *ledger)
 {
-	const struct ledger_mark *m = j->n_ledger_marks ? &j->ledger_marks[0] : NULL;
+	int64_t hour[_GPU_CATEGORY_N];
 
-	for (size_t i = 0; i < j->n_ledger_marks && j->ledger_marks[i].at <= end - HOUR_US; i++)
-		m = &j->ledger_marks[i];
-	int64_t held = m ? ledger_held(ledger) - m->held : 0;
+	memcpy(hour, ledger, sizeof(hour));
+	(void)ledger_since(j, end, HOUR_US, hour);
+	return report_ettr(hour);
+}
 
-	return held > 0 ? (double)(ledger[GPU_PRODUCTIVE] - m->productive) / (double)held
-			: MO_NONE_F;
+static int64_t ledger_end(const struct job *j, int64_t now)
+{
+	return j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);
 }
 
 static int64_t spare_us(const struct state *s, const struct job *j, int64_t end)
@@ -117,7 +148,7 @@ static int64_t spare_us(const struct state *s, const struct job *j, int64_t end)
 int64_t report_ledger(const struct state *s, const struct job *j, int64_t now,
 		      int64_t ret[_GPU_CATEGORY_N])
 {
-	int64_t end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at), stands;
+	int64_t end = ledger_end(j, now), stands;
 	int open = ledger_category(j);
 
 	memcpy(ret, j->ledger, _GPU_CATEGORY_N * sizeof(*ret));
@@ -133,39 +164,56 @@ int64_t report_ledger(const struct state *s, const struct job *j, int64_t now,
 	return stands;
 }
 
-double report_ettr(const int64_t ledger[_GPU_CATEGORY_N])
+/* Without spare, which no ledger has. Returns the total, GPU-microseconds. */
+static int64_t seconds_of(const int64_t ledger[_GPU_CATEGORY_N], struct report_seconds *ret)
 {
-	int64_t held = ledger_held(ledger);
-
-	return held > 0 ? (double)ledger[GPU_PRODUCTIVE] / (double)held : MO_NONE_F;
-}
-
-void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret)
-{
-	struct report_seconds *g = &ret->gpu_seconds;
-	double *slots[_GPU_CATEGORY_N] = {
-		[GPU_PRODUCTIVE] = &g->productive,
-		[GPU_QUEUE] = &g->queue,
-		[GPU_LAUNCH] = &g->launch,
-		[GPU_INIT] = &g->init,
-		[GPU_LOAD] = &g->load,
-		[GPU_RECOMPUTE] = &g->recompute,
-		[GPU_SAVE] = &g->save,
-		[GPU_HANG] = &g->hang,
-		[GPU_DETECT] = &g->detect,
-		[GPU_DRAIN] = &g->drain,
-		[GPU_IDLE] = &g->idle,
-		[GPU_IMAGE] = &g->image,
+	double *const slots[_GPU_CATEGORY_N] = {
+		[GPU_PRODUCTIVE] = &ret->productive,
+		[GPU_QUEUE] = &ret->queue,
+		[GPU_LAUNCH] = &ret->launch,
+		[GPU_INIT] = &ret->init,
+		[GPU_LOAD] = &ret->load,
+		[GPU_RECOMPUTE] = &ret->recompute,
+		[GPU_SAVE] = &ret->save,
+		[GPU_HANG] = &ret->hang,
+		[GPU_DETECT] = &ret->detect,
+		[GPU_DRAIN] = &ret->drain,
+		[GPU_IDLE] = &ret->idle,
+		[GPU_IMAGE] = &ret->image,
 	};
-	int64_t ledger[_GPU_CATEGORY_N], total = 0, stands = report_ledger(s, j, now, ledger);
-	int64_t end = j->ended_at != MO_NONE ? j->ended_at : MO_MAX(now, j->ledger_at);
-	double counted;
+	int64_t total = 0;
 
 	for (int i = 0; i < _GPU_CATEGORY_N; i++) {
 		*slots[i] = (double)ledger[i] / 1e6;
 		total += i == GPU_QUEUE ? 0 : ledger[i];
 	}
-	counted = (double)total / 1e6 - g->idle;
+	ret->spare = MO_NONE_F;
+	ret->total = (double)total / 1e6;
+	return total;
+}
+
+void job_ledger(const struct state *s, const struct job *j, int64_t now, int64_t window_us,
+		struct ledger_view *ret)
+{
+	int64_t ledger[_GPU_CATEGORY_N];
+
+	(void)report_ledger(s, j, now, ledger);
+	ret->to = ledger_end(j, now);
+	ret->from =
+		window_us == MO_NONE ? j->created_at : ledger_since(j, ret->to, window_us, ledger);
+	(void)seconds_of(ledger, &ret->gpu_seconds);
+	ret->ettr = report_ettr(ledger);
+	ret->goodput = ret->gpu_seconds.total > 0
+			       ? ret->gpu_seconds.productive / ret->gpu_seconds.total
+			       : MO_NONE_F;
+}
+
+void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret)
+{
+	struct report_seconds *g = &ret->gpu_seconds;
+	int64_t ledger[_GPU_CATEGORY_N], stands = report_ledger(s, j, now, ledger);
+	int64_t end = ledger_end(j, now), total = seconds_of(ledger, g);
+	double counted = g->total - g->idle;
 	int64_t spare = spare_us(s, j, end);
 
 	g->spare = j->spec.recipe.spares > 0 ? (double)spare / 1e6 : MO_NONE_F;

@@ -236,6 +236,7 @@ static const struct {
 	D(engine_own_desc),
 	D(place_desc),
 	D(ledger_mark_desc),
+	D(ledger_view_desc),
 	D(step_desc),
 	D(job_desc),
 	D(node_desc),

@@ -216,7 +216,7 @@ static void the_last_hour_forgets(void **state)
 	assert_float_equal(rep.ettr_hour, 1, 1e-6);
 	assert_true(rep.ettr < 0.9);
 	mo_desc_done(&report_view_desc, &rep);
-	assert_true(world_job(&w, id)->n_ledger_marks <= 14);
+	assert_true(world_job(&w, id)->n_ledger_marks <= 45);
 	world_run(&w, 600 * S);
 	rep = report(&w, id);
 	assert_true(rep.ettr_hour < 0.9 && rep.ettr_hour > 0.8);
