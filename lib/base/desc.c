@@ -89,8 +89,7 @@ static void elements_done(const struct mo_desc *d, void *array, size_t n)
 	free(array);
 }
 
-/* Frees what the field owns; its content is garbage afterwards. */
-static void field_done(const struct mo_field *f, void *obj)
+void mo_field_done(const struct mo_field *f, void *obj)
 {
 	switch (f->kind) {
 	case MO_STR:
@@ -126,7 +125,7 @@ static void fields_done(const struct mo_desc *d, void *obj)
 	if (d->before_done)
 		d->before_done(obj);
 	for (size_t i = 0; i < d->n_fields; i++)
-		field_done(&d->fields[i], obj);
+		mo_field_done(&d->fields[i], obj);
 }
 
 void mo_desc_done(const struct mo_desc *d, void *obj)
@@ -154,8 +153,7 @@ void *mo_vec_append(const struct mo_field *f, void *obj)
 
 static void fields_copy(const struct mo_desc *d, void *dst, const void *src);
 
-/* dst owns nothing yet: every field is set, whatever was there. */
-static void field_copy(const struct mo_field *f, void *dst, const void *src)
+void mo_field_copy(const struct mo_field *f, void *dst, const void *src)
 {
 	size_t n;
 
@@ -210,7 +208,7 @@ static void fields_copy(const struct mo_desc *d, void *dst, const void *src)
 {
 	mo_assert(dst != src); /* it would free what it reads */
 	for (size_t i = 0; i < d->n_fields; i++)
-		field_copy(&d->fields[i], dst, src);
+		mo_field_copy(&d->fields[i], dst, src);
 }
 
 void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src)
@@ -311,6 +309,11 @@ static bool diff(const struct mo_desc *d, const void *a, const void *b, struct m
 			path->len = mark;
 	}
 	return false;
+}
+
+bool mo_field_equal(const struct mo_field *f, const void *a, const void *b)
+{
+	return !diff_field(f, a, b, NULL);
 }
 
 bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b)

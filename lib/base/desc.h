@@ -171,6 +171,10 @@ void mo_desc_done(const struct mo_desc *d, void *obj);
 void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src);
 /* deep; NaN equals NaN */
 bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b);
+/* Of one field. done: its content is garbage afterwards; copy: deep, dst owns nothing there yet. */
+void mo_field_done(const struct mo_field *f, void *obj);
+void mo_field_copy(const struct mo_field *f, void *dst, const void *src);
+bool mo_field_equal(const struct mo_field *f, const void *a, const void *b);
 /* Path of the first difference ("ranks[3].state"), NULL when equal; caller frees. For tests and
  * the simulator. */
 char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b);

@@ -11,9 +11,7 @@ static const struct mo_field set_fields[] = {
 	MO_D_SUB(shared, engine, MO_STRUCT, &engine_desc,
 		 "the engine's description; of a recipe with parts of its own, the rest of it"),
 	MO_D_VEC(shared, profiles, &env_profile_desc, "environment profiles that go with the job"),
-	MO_D_LIST(shared, argv, MO_STRS, "the command of the job that came first"),
-	MO_D_LIST(shared, prepare, MO_STRS, "its words of engine.prepare"),
-	MO_D_VEC(shared, env, &env_item_desc, "its environment"),
+	MO_D_SUB(shared, words, MO_OPT, &submit_desc, "of the job that came first"),
 };
 static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
 
@@ -68,19 +66,10 @@ struct shared *shared_new(const struct engine *e, const struct env_profile *prof
 	struct shared given = { .engine = *e,
 				.profiles = (struct env_profile *)profiles,
 				.n_profiles = n };
-
-	if (words) {
-		given.argv = words->argv;
-		given.n_argv = words->n_argv;
-		given.prepare = words->prepare;
-		given.n_prepare = words->n_prepare;
-		given.env = words->env;
-		given.n_env = words->n_env;
-	}
 	struct shared *s = mo_desc_dup(&set_desc, &given);
 
 	s->refs = 1;
-	mo_assert(s->refs == 1);
+	s->words = words ? words_of(words) : NULL;
 	return s;
 }
 

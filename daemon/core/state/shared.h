@@ -10,13 +10,9 @@ struct shared {
 	struct engine engine;
 	struct env_profile *profiles;
 	size_t n_profiles;
-	/* as the job says that came first; others have of it what they say too (shared_words.h) */
-	char **argv;
-	size_t n_argv;
-	char **prepare;
-	size_t n_prepare;
-	struct env_item *env;
-	size_t n_env;
+	/* words, variables and recipe as the job says that came first; others have of them what
+	 * they say too (shared_words.h). NULL: none is to share them */
+	struct submit *words;
 };
 /* With copies of all, and one reference for the caller. words: the job that came first; NULL: none
  * is to share its words. */

@@ -1,64 +1,69 @@
-/* See shared_words.h. What is lent is known by its address: it is the one of the set. */
+/* See shared_words.h. */
 #include "daemon/core/state/shared_words.h"
 
-#include <stdlib.h>
+#include "lib/base/desc_lend.h"
 
-#include "lib/base/assert.h"
+static const struct mo_field words_fields[] = {
+	MO_D_LIST(submit, argv, MO_STRS, "as submit_desc"),
+	MO_D_LIST(submit, prepare, MO_STRS, "as submit_desc"),
+	MO_D_VEC(submit, env, &env_item_desc, "as submit_desc"),
+};
+static const struct mo_field rest_fields[] = {
+	MO_D_SUB(submit, recipe, MO_STRUCT, &recipe_desc, "as submit_desc"),
+	MO_D_SUB(submit, promise, MO_OPT, &promise_desc, "as submit_desc"),
+	MO_D_LIST(submit, warnings, MO_STRS, "as submit_desc"),
+};
+static const struct mo_desc words_desc = MO_DESC(submit, words_fields),
+			    rest_desc = MO_DESC(submit, rest_fields);
 
-enum what { LEND, OWN, RETURN };
-
-static void word(char **mine, char *theirs, enum what what)
+static const struct submit *lender(const struct submit *s)
 {
-	bool lent = *mine && *mine == theirs;
-
-	if (what == LEND && !lent && *mine && mo_streq(*mine, theirs)) {
-		free(*mine);
-		*mine = theirs;
-	} else if (what != LEND && lent) {
-		*mine = what == OWN ? mo_strdup(theirs) : NULL;
-	}
-}
-
-static void item(struct env_item *mine, const struct env_item *theirs, enum what what)
-{
-	bool lent = mine->name && mine->name == theirs->name;
-
-	if (what == LEND && !lent && mine->name && mo_desc_equal(&env_item_desc, mine, theirs)) {
-		mo_desc_done(&env_item_desc, mine);
-		*mine = *theirs;
-	} else if (what != LEND && lent) {
-		mo_desc_init(&env_item_desc, mine);
-		if (what == OWN)
-			mo_desc_copy(&env_item_desc, mine, theirs);
-	}
-}
-
-static void each(struct submit *s, enum what what)
-{
-	const struct shared *with = s->shared;
-
-	if (!with)
-		return;
-	for (size_t i = 0; i < MO_MIN(s->n_argv, with->n_argv); i++)
-		word(&s->argv[i], with->argv[i], what);
-	for (size_t i = 0; i < MO_MIN(s->n_prepare, with->n_prepare); i++)
-		word(&s->prepare[i], with->prepare[i], what);
-	for (size_t i = 0; i < MO_MIN(s->n_env, with->n_env); i++)
-		item(&s->env[i], &with->env[i], what);
+	return s->shared ? s->shared->words : NULL;
 }
 
 void words_lend(struct submit *s)
 {
-	assert(s->shared);
-	each(s, LEND);
+	if (lender(s))
+		mo_desc_lend(&words_desc, s, lender(s));
+}
+
+void words_lend_all(struct submit *s)
+{
+	words_lend(s);
+	if (lender(s))
+		mo_desc_lend(&rest_desc, s, lender(s));
 }
 
 void words_own(struct submit *s)
 {
-	each(s, OWN);
+	if (!lender(s))
+		return;
+	mo_desc_own(&words_desc, s, lender(s));
+	mo_desc_own(&rest_desc, s, lender(s));
 }
 
 void words_return(struct submit *s)
 {
-	each(s, RETURN);
+	if (!lender(s))
+		return;
+	mo_desc_return(&words_desc, s, lender(s));
+	mo_desc_return(&rest_desc, s, lender(s));
+}
+
+struct submit *words_of(const struct submit *s)
+{
+	struct submit given;
+
+	mo_desc_init(&submit_desc, &given);
+	given.argv = s->argv;
+	given.n_argv = s->n_argv;
+	given.prepare = s->prepare;
+	given.n_prepare = s->n_prepare;
+	given.env = s->env;
+	given.n_env = s->n_env;
+	given.recipe = s->recipe;
+	given.promise = s->promise;
+	given.warnings = s->warnings;
+	given.n_warnings = s->n_warnings;
+	return mo_desc_dup(&submit_desc, &given);
 }

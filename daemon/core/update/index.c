@@ -2,6 +2,7 @@
 #include "daemon/core/update/index.h"
 
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -35,6 +36,7 @@ void core_reindex(struct core *c)
 		while (j->n_ledger < _GPU_CATEGORY_N) /* of a version with fewer */
 			mo_ints_add(&j->ledger, &j->n_ledger, 0);
 		shared_pool_take(&c->shared, &j->spec);
+		words_lend_all(&j->spec);
 		retained_count(c, j);
 		if (!job_state_final(j->state))
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);

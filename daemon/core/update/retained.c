@@ -146,7 +146,7 @@ static void texts_clear(struct job *j)
 	struct recipe_engine *e = &r->engine;
 
 	submit_own_forget(s);
-	words_return(s);
+	words_own(s);
 	mo_str_set(&s->recipe_text, NULL);
 	mo_str_set(&j->config.text, NULL);
 	mo_strs_clear(&s->argv, &s->n_argv);
@@ -164,6 +164,7 @@ static void texts_clear(struct job *j)
 	pairs_clear(&r->experiment_args, &r->n_experiment_args);
 	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
 	mo_vec_clear(&recipe_env_desc, (void **)&r->env, &r->n_env);
+	words_lend_all(s);
 }
 
 /* The place in c->retained of what ended then: at a start jobs come by their id. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/retained.h"
@@ -21,6 +22,7 @@ int update_config(struct core *c, const struct record *r)
 	mo_str_set(&j->saves.by_config, read->refused ? NULL : read->directory);
 	if (!read->recipe || read->refused)
 		return 0;
+	words_own(&j->spec); /* it is changed */
 	recipe_take_read(&j->spec.recipe, read->recipe);
 	retained_count(c, j);
 	ranks_place(j);
@@ -29,5 +31,6 @@ int update_config(struct core *c, const struct record *r)
 		mo_desc_free(&promise_desc, j->spec.promise);
 		j->spec.promise = mo_desc_dup(&promise_desc, read->promise);
 	}
+	words_lend_all(&j->spec);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/core/state/live.h"
+#include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -18,6 +19,7 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 {
 	j->id = id;
 	shared_pool_copy(&c->shared, &j->spec, spec);
+	words_lend_all(&j->spec);
 	j->saves.dir = recipe_save_dir(&spec->recipe);
 	j->state = JOB_QUEUED;
 	tally_job(c, j->state, 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/state/numbers.h"
+#include "daemon/core/state/shared_words.h"
 
 static struct sample *sample(struct saver *o, int64_t iteration)
 {
@@ -540,13 +541,15 @@ static void keep_leaves_the_good_one(void **state)
 static void a_job_of_a_version_before_is_only_told(void **state)
 {
 	struct saver *o = *state;
-	struct job *j;
+	struct job *j[2];
 
 	begun(o);
-	j = (struct job *)saver_job(o);
-	mo_str_set(&j->spec.recipe.hang, NULL);
-	mo_str_set(&((struct job *)job_find(core_state(o->w.shadow), o->id))->spec.recipe.hang,
-		   NULL);
+	j[0] = (struct job *)saver_job(o);
+	j[1] = (struct job *)job_find(core_state(o->w.shadow), o->id);
+	for (int i = 0; i < 2; i++) {
+		words_own(&j[i]->spec);
+		mo_str_set(&j[i]->spec.recipe.hang, NULL);
+	}
 	losses(o, 25, 60, NAN);
 	assert_int_equal(events(o, "loss.nan"), 1);
 	assert_int_equal(saver_job(o)->attempt, 1);

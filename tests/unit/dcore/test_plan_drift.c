@@ -7,6 +7,7 @@
 
 #include "daemon/core/rules/plan_drift.h"
 #include "daemon/core/state/anchor.h"
+#include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/measured.h"
 
 struct one {
@@ -141,6 +142,7 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 		struct submit *spec =
 			(struct submit *)(uintptr_t)&job_find(core_state(o.w.core), o.id)->spec;
 
+		words_own(spec);
 		mo_str_set(&spec->engine.dump_key, rows[i].dumps);
 		mo_str_set(&spec->engine.dump_in, rows[i].dumps ? "here" : NULL);
 		if (rows[i].older) {

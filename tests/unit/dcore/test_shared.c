@@ -121,25 +121,46 @@ static void test_words(void **state)
 	(void)state;
 }
 
-/* They may be returned, where all of them are to go. */
-static void test_words_that_go(void **state)
+/* A job of the state shares its recipe too, and has its own again where it is changed. */
+static void test_recipe(void **state)
 {
 	struct shared_pool pool = { 0 };
-	struct submit x, a = { 0 };
+	struct submit x, y, a = { 0 }, b = { 0 };
 
 	fill(&x, "torch", "base");
 	say(&x, "/ckpt/x", "1");
+	mo_str_set(&x.recipe.name, "x");
+	mo_str_set(&x.recipe.bind.cpu, "numa");
+	mo_strs_add(&x.recipe.left, &x.recipe.n_left, "parallelism.tp");
+	mo_strs_add(&x.warnings, &x.n_warnings, "slow");
+	fill(&y, "torch", "base");
+	mo_desc_copy(&submit_desc, &y, &x);
+	mo_str_set(&y.recipe.name, "y");
 	mo_desc_init(&submit_desc, &a);
+	mo_desc_init(&submit_desc, &b);
 	shared_pool_copy(&pool, &a, &x);
-	assert_ptr_equal(a.argv[0], a.shared->argv[0]);
-	words_return(&a);
-	assert_null(a.argv[0]);
-	assert_null(a.env[1].value);
-	mo_strs_clear(&a.argv, &a.n_argv);
-	assert_string_equal(a.shared->argv[0], "train");
+	shared_pool_copy(&pool, &b, &y);
+	assert_ptr_not_equal(a.recipe.bind.cpu, b.recipe.bind.cpu);
+	words_lend_all(&a);
+	words_lend_all(&b);
+	assert_ptr_equal(a.recipe.bind.cpu, b.recipe.bind.cpu);
+	assert_ptr_equal(a.recipe.left, b.recipe.left);
+	assert_ptr_equal(a.argv, b.argv);
+	assert_ptr_equal(a.warnings, b.warnings);
+	assert_true(mo_desc_equal(&submit_desc, &a, &x));
+	assert_true(mo_desc_equal(&submit_desc, &b, &y));
+	words_own(&b);
+	mo_strs_add(&b.recipe.left, &b.recipe.n_left, "batch.micro");
+	mo_str_set(&b.recipe.bind.cpu, "none");
+	assert_true(mo_desc_equal(&submit_desc, &a, &x));
+	words_lend_all(&b);
+	assert_ptr_equal(a.recipe.left[0], b.recipe.left[0]);
+	assert_string_equal(b.recipe.left[1], "batch.micro");
+	mo_desc_done(&submit_desc, &b);
 	mo_desc_done(&submit_desc, &a);
 	shared_pool_done(&pool);
 	mo_desc_done(&submit_desc, &x);
+	mo_desc_done(&submit_desc, &y);
 	(void)state;
 }
 
@@ -148,6 +169,6 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_copies_share),
 					    cmocka_unit_test(test_a_changed_one),
 					    cmocka_unit_test(test_words),
-					    cmocka_unit_test(test_words_that_go) };
+					    cmocka_unit_test(test_recipe) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
