@@ -2,6 +2,7 @@
 #include "daemon/core/update/index.h"
 
 #include "daemon/core/state/health.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -29,6 +30,8 @@ void core_reindex(struct core *c)
 		k->stack.same = health_same_hash(k->health);
 		core_live_insert(c, i, i)->heard_at = c->owned.time;
 	}
+	claims_clear(&c->names);
+	claims_clear(&c->dirs);
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
 		struct job *j = c->owned.jobs[i];
 
@@ -36,8 +39,10 @@ void core_reindex(struct core *c)
 			mo_ints_add(&j->ledger, &j->n_ledger, 0);
 		shared_pool_take(&c->shared, &j->spec);
 		retained_count(c, j);
-		if (!job_state_final(j->state))
+		if (!job_state_final(j->state)) {
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
+			claims_add_job(c, j);
+		}
 		if (j->scan.at_end)
 			ids_add(&c->ending, &c->n_ending, j->id);
 		if (j->n_steps)
