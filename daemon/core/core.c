@@ -45,6 +45,7 @@
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/verbs.h"
 #include "daemon/core/state/live.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/index.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -91,6 +92,8 @@ void core_free(struct core *c)
 	talkers_clear(c);
 	prefetches_clear(c);
 	free(c->unfinished);
+	claims_clear(&c->names);
+	claims_clear(&c->dirs);
 	free(c->ending);
 	queue_clear(&c->queue);
 	shared_pool_done(&c->shared);

@@ -24,9 +24,11 @@ static int spawn_share(int first, int end, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc != 5)
+	int spawners, ranks;
+
+	if (argc != 5 || sscanf(argv[1], "%d", &spawners) != 1 ||
+	    sscanf(argv[2], "%d", &ranks) != 1)
 		return 2;
-	int spawners = (int)strtol(argv[1], NULL, 10), ranks = (int)strtol(argv[2], NULL, 10);
 
 	for (int i = 0; i < spawners; i++)
 		if (fork() == 0)

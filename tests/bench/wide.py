@@ -78,6 +78,9 @@ def of_size(report, cluster, api, out, ranks, n):
     report("wide", name, took, "ms", "%d spawners" % AGENTS, floor)
     report("wide", name + "_running", running, "ms")
     for k in spent[0]:
-        report("wide", "%s_cpu_us_per_rank_of_%d" % (k, ranks), [
-            1000 * s[k] / ranks for s in spent
-        ], "us")
+        report(
+            "wide",
+            "%s_cpu_us_per_rank_of_%d" % (k, ranks),
+            [1000 * s[k] / ranks for s in spent],
+            "us",
+        )

@@ -1836,8 +1836,8 @@ MUTANTS = [
     (
         "a second job takes the directory",
         "dir_taken",
-        "!mo_streq(j->saves.by_config, dir)) || (!j->attempt &&",
-        "!mo_streq(j->saves.by_config, dir)) || (j->attempt >= 0 &&",
+        "if (!j->attempt && !mo_streq(j->spec.user",
+        "if (j->attempt >= 0 && !mo_streq(j->spec.user",
         [unit("dcore", "test_checkpoints")],
     ),
     (

@@ -24,6 +24,7 @@
 #include "daemon/core/rules/unread.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/waiting.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/slots.h"
 #include "daemon/core/update/wake.h"
 #include "lib/base/assert.h"
@@ -236,12 +237,12 @@ static bool start_or_scan(struct turn *t, const struct candidate *k, struct plac
 
 static const struct job *dir_holder(const struct core *c, const struct job *j)
 {
-	for (size_t i = 0; j->saves.dir && i < c->n_unfinished; i++) {
-		const struct job *k = job_find(&c->state, c->unfinished[i]);
+	size_t n;
+	const struct claim *same = claims_of(&c->dirs, j->saves.dir, &n);
 
-		if (checkpoint_dir_held(k, j))
-			return k;
-	}
+	for (size_t i = 0; i < n; i++)
+		if (checkpoint_dir_held(job_find(&c->state, same[i].job), j))
+			return job_find(&c->state, same[i].job);
 	return NULL;
 }
 

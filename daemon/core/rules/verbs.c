@@ -9,6 +9,7 @@
 #include "daemon/core/rules/transitions.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "lib/base/buf.h"
@@ -68,11 +69,14 @@ static bool no_room_for_text(struct turn *t, const char *what, const struct subm
  * (schedule.c). True after 409. */
 static bool dir_taken(struct turn *t, const char *dir)
 {
-	for (size_t i = 0; dir && i < t->core->n_unfinished; i++) {
-		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+	size_t n;
+	const struct claim *same = claims_of(&t->core->dirs, dir, &n);
 
-		if ((!mo_streq(j->saves.dir, dir) && !mo_streq(j->saves.by_config, dir)) ||
-		    (!j->attempt && !mo_streq(j->spec.user, t->input->submit->user)))
+	t->core->looked += (int64_t)n;
+	for (size_t i = 0; i < n; i++) {
+		const struct job *j = job_find(&t->core->state, same[i].job);
+
+		if (!j->attempt && !mo_streq(j->spec.user, t->input->submit->user))
 			continue;
 		turn_reply(t, 409, MO_NONE,
 			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job "
@@ -109,8 +113,12 @@ static const char *nested(const char *dir, const struct job *j)
  * naming the one above. True after 409; *ret_warning: the caller's. */
 static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 {
-	for (size_t i = 0; dir && i < t->core->n_unfinished; i++) {
-		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+	_cleanup_(mo_freep) int64_t *ids = NULL;
+	size_t n = dir ? claims_around(t->core, dir, &ids) : 0;
+
+	t->core->looked += (int64_t)n;
+	for (size_t i = 0; i < n; i++) {
+		const struct job *j = job_find(&t->core->state, ids[i]);
 		const char *how = nested(dir, j), *name = j->spec.recipe.name;
 		bool own = mo_streq(j->spec.user, t->input->submit->user);
 
@@ -140,17 +148,14 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
  * caller's. */
 static char *name_taken(const struct turn *t, const char *name)
 {
-	for (size_t i = t->core->n_unfinished; name && i-- > 0;) {
-		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+	size_t n;
+	const struct claim *same = claims_of(&t->core->names, name, &n);
+	const struct job *j = n ? job_find(&t->core->state, same[n - 1].job) : NULL;
 
-		if (mo_streq(j->spec.recipe.name, name))
-			return mo_printf("name: j-%lld, which is %s, is called %s too: the name "
-					 "now means this job, and j-%lld is that one (--name gives "
-					 "another)",
-					 (long long)j->id, job_state_names[j->state], name,
-					 (long long)j->id);
-	}
-	return NULL;
+	return j ? mo_printf("name: j-%lld, which is %s, is called %s too: the name now means this "
+			     "job, and j-%lld is that one (--name gives another)",
+			     (long long)j->id, job_state_names[j->state], name, (long long)j->id)
+		 : NULL;
 }
 
 void job_submit(struct turn *t)
@@ -234,8 +239,11 @@ static const struct job *now_in_its_directory(const struct core *c, const struct
 {
 	const char *dir = j->saves.dir ? j->saves.dir : j->saves.by_config;
 
-	for (size_t i = 0; dir && i < c->n_unfinished; i++) {
-		const struct job *k = job_find(&c->state, c->unfinished[i]);
+	_cleanup_(mo_freep) int64_t *ids = NULL;
+	size_t n = dir ? claims_around(c, dir, &ids) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct job *k = job_find(&c->state, ids[i]);
 
 		if (mo_streq(k->saves.dir, dir) || mo_streq(k->saves.by_config, dir) ||
 		    (mo_streq(k->spec.user, j->spec.user) && nested(dir, k)))

@@ -18,6 +18,16 @@
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
 
+/* What a job that is not over names as its own; see update/claims.h. */
+struct claim {
+	char *text;
+	int64_t job;
+};
+struct claims {
+	struct claim *items;
+	size_t n;
+};
+
 /* A step that a node reports and that moed does not have. ours: we stored it once and forgot it
  * since: it may be forgotten again. */
 struct stray {
@@ -173,6 +183,8 @@ struct core {
 	size_t n_beats; /* ascending job; as state.beats */
 	int64_t *unfinished;
 	size_t n_unfinished; /* ascending ids of jobs that are not final */
+	/* update/claims.h: what these are called, and where they save */
+	struct claims names, dirs;
 	int64_t *dirty;
 	size_t n_dirty; /* jobs to visit in this turn */
 	/* ascending ids of completed jobs whose last checkpoints are still to be scanned

@@ -114,15 +114,24 @@ static char *total_wrong(const char *what, int64_t has, int64_t is)
 static char *state_indexes(const struct core *c)
 {
 	const struct state *s = &c->state;
-	size_t n_unfinished = 0, n_holders = 0, n_ending = 0;
+	size_t n_unfinished = 0, n_holders = 0, n_ending = 0, n_names = 0, n_dirs = 0;
 
 	for (size_t i = 0; i < s->n_jobs; i++) {
+		const struct job_saves *k = &s->jobs[i]->saves;
+
 		n_unfinished += unfinished(s->jobs[i]);
+		n_names += unfinished(s->jobs[i]) && s->jobs[i]->spec.recipe.name;
+		if (unfinished(s->jobs[i]))
+			n_dirs += (k->dir != NULL) +
+				  (k->by_config && !mo_streq(k->by_config, k->dir));
 		n_holders += s->jobs[i]->n_steps > 0;
 		n_ending += s->jobs[i]->scan.at_end;
 	}
 	if (c->n_unfinished != n_unfinished)
 		return total_wrong("unfinished jobs", LL(c->n_unfinished), LL(n_unfinished));
+	if (c->names.n != n_names || c->dirs.n != n_dirs)
+		return total_wrong("names and directories of unfinished jobs",
+				   LL(c->names.n + c->dirs.n), LL(n_names + n_dirs));
 	if (s->n_holders != n_holders)
 		return total_wrong("jobs with steps", LL(s->n_holders), LL(n_holders));
 	if (c->n_ending != n_ending)

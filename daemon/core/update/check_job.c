@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/retained.h"
 
 #define LL(x) ((long long)(x))
@@ -215,6 +216,29 @@ static char *job_texts(const struct core *c, const struct job *j)
 	return NULL;
 }
 
+static bool claims(const struct claims *k, const char *text, int64_t job)
+{
+	size_t n;
+	const struct claim *c = claims_of(k, text, &n);
+
+	while (n > 0 && c[n - 1].job != job)
+		n--;
+	return n > 0;
+}
+
+/* Of a job that is over the count of all says that it has none (check.c). */
+static char *job_claims(const struct core *c, const struct job *j)
+{
+	const char *const dirs[] = { j->saves.dir, j->saves.by_config };
+	bool found = !j->spec.recipe.name || claims(&c->names, j->spec.recipe.name, j->id);
+
+	for (size_t i = 0; i < ELEMENTSOF(dirs) && found; i++)
+		found = !dirs[i] || claims(&c->dirs, dirs[i], j->id);
+	return found || !unfinished(j)
+		       ? NULL
+		       : mo_printf("j-%lld is not found by its name and where it saves", LL(j->id));
+}
+
 static char *job_indexes(const struct core *c, const struct job *j)
 {
 	const struct state *s = &c->state;
@@ -230,7 +254,7 @@ static char *job_indexes(const struct core *c, const struct job *j)
 		return mo_printf("j-%lld: the index of those whose last checkpoints are looked at "
 				 "differs",
 				 LL(j->id));
-	return NULL;
+	return job_claims(c, j);
 }
 
 /* Each node knows the jobs that have a step on it, and those that wait for its checks. */

@@ -3,6 +3,7 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/shared_words.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -30,6 +31,8 @@ void core_reindex(struct core *c)
 		k->stack.same = health_same_hash(k->health);
 		core_live_insert(c, i, i)->heard_at = c->owned.time;
 	}
+	claims_clear(&c->names);
+	claims_clear(&c->dirs);
 	for (size_t i = 0; i < c->owned.n_jobs; i++) {
 		struct job *j = c->owned.jobs[i];
 
@@ -38,8 +41,10 @@ void core_reindex(struct core *c)
 		shared_pool_take(&c->shared, &j->spec);
 		words_lend_all(&j->spec);
 		retained_count(c, j);
-		if (!job_state_final(j->state))
+		if (!job_state_final(j->state)) {
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
+			claims_add_job(c, j);
+		}
 		if (j->scan.at_end)
 			ids_add(&c->ending, &c->n_ending, j->id);
 		if (j->n_steps)

@@ -6,6 +6,7 @@
 
 #include "daemon/core/state/shared_words.h"
 #include "daemon/core/update/attempt.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/retained.h"
 
@@ -19,11 +20,16 @@ int update_config(struct core *c, const struct record *r)
 	j->config.due = false;
 	mo_str_set(&j->config.hash, read->hash);
 	mo_str_set(&j->config.refused, read->refused);
+	claims_remove_job(c, j);
 	mo_str_set(&j->saves.by_config, read->refused ? NULL : read->directory);
+	if (read->recipe && !read->refused) {
+		words_own(&j->spec); /* it is changed */
+		recipe_take_read(&j->spec.recipe, read->recipe);
+	}
+	if (!job_state_final(j->state))
+		claims_add_job(c, j);
 	if (!read->recipe || read->refused)
 		return 0;
-	words_own(&j->spec); /* it is changed */
-	recipe_take_read(&j->spec.recipe, read->recipe);
 	retained_count(c, j);
 	ranks_place(j);
 	/* What was measured was held against the plan of another configuration. */

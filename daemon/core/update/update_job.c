@@ -8,6 +8,7 @@
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/numbers.h"
@@ -59,6 +60,7 @@ static void begin_again(struct core *c, struct job *j, int64_t time)
 	j->not_before = 0;
 	retained_count(c, j);
 	ids_add(&c->unfinished, &c->n_unfinished, j->id);
+	claims_add_job(c, j);
 	ids_remove(c->ending, &c->n_ending, j->id);
 	j->scan.at_end = false;
 }
@@ -111,6 +113,7 @@ int update_job(struct core *c, const struct record *r)
 		j->ended_at = r->time;
 		retained_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
+		claims_remove_job(c, j);
 		if (j->saves.dir &&
 		    (checkpoint_any_removing(j) ||
 		     (k->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))

@@ -5,6 +5,7 @@
 
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/shared_words.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/retained.h"
 #include "daemon/core/update/slots.h"
@@ -88,6 +89,7 @@ int update_submit(struct core *c, const struct record *r)
 	retained_count(c, j);
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
+	claims_add_job(c, j);
 	ids_add(&c->fresh, &c->n_fresh, r->job);
 	thin_history(c);
 	prune_history(c);

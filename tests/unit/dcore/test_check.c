@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "daemon/core/update/claims.h"
 #include "daemon/core/update/check.h"
 #include "daemon/core/update/edit.h"
 
@@ -312,6 +313,13 @@ static void dir_twice(struct core *c)
 {
 	mo_str_set(&job(c, 1)->saves.dir, "/shared/run");
 	mo_str_set(&job(c, 2)->saves.dir, "/shared/run");
+	claims_add_job(c, job(c, 1));
+	claims_add_job(c, job(c, 2));
+}
+
+static void claim_lost(struct core *c)
+{
+	c->names.items[0].job = 99;
 }
 
 static void spare_of(struct core *c, int64_t id, int64_t spares)
@@ -406,6 +414,7 @@ static const struct {
 	{ order_events, "is out of order, the next new one is" },
 	{ gpu_twice, "of n1 is held by j-" },
 	{ dir_twice, "j-1 and j-2 both save to /shared/run" },
+	{ claim_lost, "j-1 is not found by its name" },
 	{ spare_unasked, "n0 is a spare of j-1, which is running and asks for 0" },
 	{ spare_ended, "n0 is a spare of j-3, which is cancelled and asks for 1" },
 	{ spare_ranks, "n0 is a spare of j-4 and has ranks of j-1" },

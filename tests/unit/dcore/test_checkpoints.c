@@ -1,5 +1,6 @@
 /* Where attempts resume: only from what is complete, never a silent fresh start. */
 #include "tests/unit/dcore/saver.h"
+#include "daemon/core/update/claims.h"
 #include "daemon/core/view/why.h"
 #include "daemon/core/view/why_view.h"
 
@@ -617,9 +618,11 @@ static int64_t taken_before(struct saver *o, const char *dir)
 	for (size_t i = 0; i < ELEMENTSOF(cores); i++) {
 		struct job *j = (struct job *)job_find(core_state(cores[i]), id);
 
+		claims_remove_job(cores[i], j);
 		mo_str_set(&j->spec.recipe.checkpoint.dir, dir);
 		free(j->saves.dir);
 		j->saves.dir = mo_path_clean(dir);
+		claims_add_job(cores[i], j);
 	}
 	return id;
 }

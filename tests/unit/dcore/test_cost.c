@@ -102,6 +102,39 @@ static void submits_behind_others_look_at_themselves(void **state)
 	assert_int_equal(submit_behind(MANY), 1);
 }
 
+/* A submit with a name and a directory of its own behind so many that wait with theirs. */
+static int64_t submit_behind_jobs(int n)
+{
+	struct world w;
+	int64_t before = 0;
+
+	world_init(&w, FEW, 1);
+	world_submit_running(&w, 1, 0);
+	world_submit_gpus(&w, FEW);
+	for (int i = 0; i <= n; i++) {
+		struct submit spec;
+
+		world_recipe(&spec, 1);
+		_cleanup_(mo_freep) char *name = mo_printf("job-%d", i),
+					 *dir = mo_printf("/ckpt/%s", name);
+
+		mo_str_set(&spec.recipe.name, name);
+		mo_str_set(&spec.recipe.checkpoint.dir, dir);
+		before = w.core->looked;
+		assert_int_equal(world_job(&w, world_submit(&w, &spec))->state, JOB_QUEUED);
+		mo_desc_done(&submit_desc, &spec);
+	}
+	before = w.core->looked - before;
+	world_done(&w);
+	return before;
+}
+
+static void submits_look_at_no_other_name_and_directory(void **state)
+{
+	assert_int_equal(submit_behind_jobs(1), 1);
+	assert_int_equal(submit_behind_jobs(200), 1);
+}
+
 /* Of a turn in which an operator drains each of them while a job waits. */
 static int64_t passes_of_drains(size_t n)
 {
@@ -189,6 +222,7 @@ int main(void)
 		cmocka_unit_test(hellos_look_at_nobody_else),
 		cmocka_unit_test(silence_looks_at_who_is_silent),
 		cmocka_unit_test(submits_behind_others_look_at_themselves),
+		cmocka_unit_test(submits_look_at_no_other_name_and_directory),
 		cmocka_unit_test(queue_is_judged_once_for_a_turn),
 		cmocka_unit_test(a_new_agent_alone_has_no_queue_judged),
 		cmocka_unit_test(figures_of_the_cluster_look_at_nobody),
