@@ -276,7 +276,8 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->held, f->held);
 	if (c->failed_loads != MO_NONE && f->complete && known) {
-		/* attempts died that loaded it, and it is what they loaded; torn: by its content, of which this scan knows nothing */
+		/* attempts died that loaded it, and it is what they loaded; torn: by its content,
+		 * of which this scan knows nothing */
 		if (c->state != CKPT_SUSPECT && !(c->state == CKPT_TORN && c->compared))
 			c->state = CKPT_VERIFIED;
 		return;
