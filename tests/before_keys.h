@@ -14,6 +14,7 @@ static const struct {
 	{ "checkpoint", "announced", "76b6c5d4" },
 	{ "checkpoint", "compared", "81876567" },
 	{ "checkpoint", "failed_loads", "81876567" },
+	{ "checkpoint", "seen_at", "18571876" },
 	{ "checkpoint", "tainted", "48972ff1" },
 	{ "incident", "device", "5a981e0f" },
 	{ "incident", "elsewhere", "4d76bbad" },

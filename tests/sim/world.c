@@ -39,23 +39,19 @@ static bool before(const struct queued *a, const struct queued *b)
 
 void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q)
 {
-	struct queued *e = MO_GROW(s->heap, s->n_heap);
-	size_t i = s->n_heap - 1;
+	const struct queued e = { .at = MO_MAX(at, s->now),
+				  .seq = ++s->seq,
+				  .kind = kind,
+				  .a = a,
+				  .b = b,
+				  .p = p,
+				  .q = q };
+	size_t i = s->n_heap;
 
-	*e = (struct queued){ .at = MO_MAX(at, s->now),
-			      .seq = ++s->seq,
-			      .kind = kind,
-			      .a = a,
-			      .b = b,
-			      .p = p,
-			      .q = q };
-	while (i > 0 && before(&s->heap[i], &s->heap[(i - 1) / 2])) {
-		struct queued up = s->heap[(i - 1) / 2];
-
-		s->heap[(i - 1) / 2] = s->heap[i];
-		s->heap[i] = up;
-		i = (i - 1) / 2;
-	}
+	(void)MO_GROW(s->heap, s->n_heap);
+	for (; i > 0 && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = e;
 }
 
 bool sim_pop(struct sim *s, struct queued *ret)
@@ -65,22 +61,17 @@ bool sim_pop(struct sim *s, struct queued *ret)
 	if (s->n_heap == 0)
 		return false;
 	*ret = s->heap[0];
-	s->heap[0] = s->heap[s->n_heap - 1];
 	n = --s->n_heap;
-	for (;;) {
-		size_t least = i;
-		struct queued down;
-
-		for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
-			if (before(&s->heap[k], &s->heap[least]))
-				least = k;
-		if (least == i)
-			return true;
-		down = s->heap[i];
-		s->heap[i] = s->heap[least];
-		s->heap[least] = down;
-		i = least;
+	const struct queued last = s->heap[n];
+	for (size_t k = 1; k < n; k = 2 * i + 1) {
+		k += k + 1 < n && before(&s->heap[k + 1], &s->heap[k]);
+		if (!before(&s->heap[k], &last))
+			break;
+		s->heap[i] = s->heap[k];
+		i = k;
 	}
+	s->heap[i] = last;
+	return true;
 }
 
 void sim_trouble(struct sim *s, int node)

@@ -74,8 +74,8 @@ static bool was_probed(const struct node *n)
 
 bool health_unlooked(const struct node *n)
 {
-	return n->state == NODE_UP && !n->drain.asked && n->agent.tells_health && real_gpus(n) &&
-	       !was_probed(n);
+	return n->state == NODE_UP && !n->drain.asked && n->agent.tells_health && !was_probed(n) &&
+	       real_gpus(n);
 }
 
 static bool keeps_away(const struct node *n, const struct check_result *r)
@@ -106,7 +106,7 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 			return false;
 		}
 	}
-	if (n->agent.tells_health && real_gpus(n) && !was_probed(n))
+	if (n->agent.tells_health && !was_probed(n) && real_gpus(n))
 		*ret_why = "its preflight checks are not done yet";
 	return !*ret_why;
 }

@@ -207,27 +207,29 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 	}
 }
 
-void tally_count(const struct state *s, struct tally *ret)
+void tally_count(const struct state *s, const struct slots *slots, struct tally *ret)
 {
-	struct slots slots;
-
+	mo_assert(slots->n == s->n_nodes);
 	*ret = (struct tally){ 0 };
-	slots_init(s, &slots);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		ret->gpus += (int64_t)s->nodes[i]->info.n_gpus;
-		ret->free += node_slots_open(slots.nodes[i]);
+		ret->free += node_slots_open(slots->nodes[i]);
 		ret->awaited += node_awaited(s->nodes[i]);
 		ret->nodes[node_shown_state(s->nodes[i])]++;
 	}
-	slots_done(&slots);
 	for (size_t i = 0; i < s->n_jobs; i++)
 		ret->jobs[s->jobs[i]->state]++;
 }
 
 void tally_of(const struct state *s, struct tally *ret)
 {
-	if (s->tally && s->tally->n_stale == 0)
+	struct slots slots;
+
+	if (s->tally && s->tally->n_stale == 0) {
 		*ret = *s->tally;
-	else
-		tally_count(s, ret);
+		return;
+	}
+	slots_init(s, &slots);
+	tally_count(s, &slots, ret);
+	slots_done(&slots);
 }

@@ -58,4 +58,5 @@ void slots_take(struct slots *slots, const struct state *s, const struct place *
 int64_t node_slots_open(const struct node_slots *slots);
 /* The state's, or counted anew where it has none of now. */
 void tally_of(const struct state *s, struct tally *ret);
-void tally_count(const struct state *s, struct tally *ret);
+/* slots: of the same state, with no places taken beyond its jobs'. */
+void tally_count(const struct state *s, const struct slots *slots, struct tally *ret);

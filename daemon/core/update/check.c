@@ -287,11 +287,12 @@ static char *state_slots(const struct core *c)
 		if (!node_slots_equal(c->slots.nodes[i], anew.nodes[i]))
 			wrong = slots_wrong(c->state.nodes[i]->name, c->slots.nodes[i],
 					    anew.nodes[i]);
+	if (!wrong) {
+		tally_count(&c->state, &anew, &tally);
+		wrong = tally_wrong(&c->tally, &tally);
+	}
 	slots_done(&anew);
-	if (wrong)
-		return wrong;
-	tally_count(&c->state, &tally);
-	return tally_wrong(&c->tally, &tally);
+	return wrong;
 }
 
 static char *(*const of_state[])(const struct core *c) = {

@@ -4,7 +4,8 @@
  * superseded until it is written again. checkpoint.dir belongs to one unfinished job at a time;
  * what appears there all the same beyond the iteration that a job reached is not its own.
  * `attempt` of an entry: the attempt of this job that wrote it, 0 = one behind the backup that was
- * restored, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
+ * restored, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's
+ * calls only. */
 #include "daemon/core/update/checkpoints.h"
 
 #include <stdlib.h>

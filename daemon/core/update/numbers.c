@@ -35,7 +35,7 @@ static struct numbers *numbers_get(struct job *j)
 	return n;
 }
 
-/* What is known of who saved it, and of the loss: of another attempt's it is what this one found. */
+/* What is known of who saved it, and of the loss, which is of the attempt at hand. */
 static char *taint(const struct job *j, int64_t attempt, const char *what)
 {
 	_cleanup_(mo_freep) char *saved =

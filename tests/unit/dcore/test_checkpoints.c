@@ -415,8 +415,8 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	saver_resumed(o, 4, -1);
 }
 
-/* One that is damaged is given up while the file system's clock is off by that much; then the node is
- * lost, and the file is whole, of so much later. */
+/* One that is damaged is given up while the file system's clock is off by that much; then the node
+ * is lost, and the file is whole, of so much later. */
 static void given_up_by_another_clock(struct saver *o, int64_t off, int64_t later)
 {
 	struct found_checkpoint *f;
