@@ -316,6 +316,13 @@ MUTANTS = [
         [unit("dcore", "test_hang_gpus")],
     ),
     (
+        "what nobody heard of a rank is rest",
+        "look",
+        "k.processors = age_us(m->cpu_ms);",
+        "k.processors = age_us(m->cpu_ms == MO_NONE ? MO_NONE : m->cpu_ms + (now - at) / 1000);",
+        [unit("dcore", "test_hang")],
+    ),
+    (
         "one GPU that can be read names its rank",
         "hang_judge",
         "if (!gpus)",

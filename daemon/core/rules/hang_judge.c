@@ -9,7 +9,8 @@
 
 #define UNUSED_US (60 * 1000000LL)
 
-/* One rank as it was heard, in microseconds ago; INT64_MAX: that cannot be read. */
+/* One rank as it was heard, in microseconds before that: what it did since then is not known, and
+ * no rest. INT64_MAX: that cannot be read. */
 struct seen {
 	bool fresh;
 	int64_t written, network, processors, computed;
@@ -18,9 +19,9 @@ struct seen {
 	int64_t iteration;
 };
 
-static int64_t age_us(int64_t ms, int64_t heard_ago)
+static int64_t age_us(int64_t ms)
 {
-	return ms == MO_NONE ? INT64_MAX : ms * 1000 + heard_ago;
+	return ms == MO_NONE ? INT64_MAX : ms * 1000;
 }
 
 static struct seen look(const struct state *s, const struct job *j, size_t rank, int64_t now,
@@ -35,11 +36,11 @@ static struct seen look(const struct state *s, const struct job *j, size_t rank,
 	k.written = k.network = k.processors = k.computed = INT64_MAX;
 	if (!k.fresh)
 		return k;
-	k.written = MO_MIN(age_us(m->log_ms, now - at), age_us(m->io_ms, now - at));
-	k.network = age_us(m->net_ms, now - at);
-	k.processors = age_us(m->cpu_ms, now - at);
-	k.computed = age_us(m->gpu_work_ms, now - at);
-	k.spun = m->gpu_spin_ms == MO_NONE ? 0 : age_us(m->gpu_spin_ms, now - at);
+	k.written = MO_MIN(age_us(m->log_ms), age_us(m->io_ms));
+	k.network = age_us(m->net_ms);
+	k.processors = age_us(m->cpu_ms);
+	k.computed = age_us(m->gpu_work_ms);
+	k.spun = m->gpu_spin_ms == MO_NONE ? 0 : age_us(m->gpu_spin_ms);
 	k.process = m->state;
 	return k;
 }

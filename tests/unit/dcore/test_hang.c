@@ -570,6 +570,29 @@ static void a_silent_node_is_not_judged(void **state)
 	world_done(&w);
 }
 
+/* Its agent died and is back before it looked again: while nobody told, ranks computed on. */
+static void what_nobody_told_is_no_rest(void **state)
+{
+	struct world w;
+	int64_t id = start_fast(&w, 1, 2, "auto");
+
+	train(&w, id, 1, 25);
+	world_run(&w, 20 * S);
+	expect(&w, 1, 0, 0);
+	w.toys[0].deaf = true;
+	world_run(&w, 4 * S);
+	w.toys[0].watched_since = 0;
+	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "again");
+	w.toys[0].beat = 0;
+	world_hello(&w, 0);
+	world_tick(&w, S / 2);
+	w.toys[0].deaf = false;
+	world_run(&w, 10 * S);
+	expect(&w, 1, 0, 0);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_done(&w);
+}
+
 /* What moves on a node whose agent does not tell is not known. */
 static void without_motion_it_is_only_told(void **state)
 {
@@ -723,6 +746,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_jumps_is_no_hang),
 		cmocka_unit_test(a_controller_that_was_away_begins_to_wait_anew),
 		cmocka_unit_test(a_silent_node_is_not_judged),
+		cmocka_unit_test(what_nobody_told_is_no_rest),
 		cmocka_unit_test(without_motion_it_is_only_told),
 		cmocka_unit_test(what_cannot_be_read_is_no_evidence),
 		cmocka_unit_test(report_counts_its_wrong_verdicts),
