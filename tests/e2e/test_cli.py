@@ -752,6 +752,19 @@ def a_list_counts_what_it_leaves_out(w):
 
 
 @suite.test
+def the_newest_events(w):
+    job = w.jobs["completed"]
+    every = w.c.run("events", job).stdout.splitlines()
+    equal(w.c.run("events", job, "-n", 3).stdout.splitlines(), every[-3:], "the newest three")
+    equal(w.c.run("events", job, "-n", 1000).stdout.splitlines(), every, "more than there are")
+    follows = w.c.popen("events", job, "-n", 2, "-f")
+    equal([follows.stdout.readline().rstrip("\n") for _ in "12"], every[-2:], "those first")
+    follows.send_signal(signal.SIGINT)
+    follows.communicate(timeout=20)
+    error_line(w.c.run("events", "-n", 0, check=False), 2, "no events")
+
+
+@suite.test
 def list_on_a_narrow_terminal(w):
     """The reason gets the rest of the line, and is left out where a few letters would be left of it;
     where columns are missing a hint says so."""
