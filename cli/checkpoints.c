@@ -36,11 +36,11 @@ static void print_items(const struct cli *cli, struct json_object *items)
 	static const struct column columns[] = {
 		{ ">ITERATION", "iteration", CELL_INT },
 		{ "STATE", "state" },
-		{ "LEVEL", "level" },
-		{ ">SIZE", "bytes", CELL_BYTES },
-		{ "SAVED", "saved_at" },
-		{ ">ATTEMPT", "attempt", CELL_INT },
-		{ "PATH", "path" },
+		{ "LEVEL", "level", .less = 4 },
+		{ ">SIZE", "bytes", CELL_BYTES, .less = 1 },
+		{ "SAVED", "saved_at", .less = 2 },
+		{ ">ATTEMPT", "attempt", CELL_INT, .less = 5 },
+		{ "PATH", "path", .less = 3 },
 		{ "REASON", "reason" },
 	};
 	for (size_t i = 0; i < js_len(items); i++) {

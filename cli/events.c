@@ -40,9 +40,12 @@ void event_print(const struct cli *cli, struct json_object *e)
 	printf("  %s\n", text_or(js_str(e, "message")));
 }
 
+#define NEWEST_MOST 1000 /* that one answer has */
+
 struct filter {
 	struct cli *cli;
 	const char *job, *node;
+	int64_t newest; /* so many of them; MO_NONE: all */
 };
 
 /* Caller frees. */
@@ -91,17 +94,39 @@ static void print_gone(const struct filter *f, int64_t n)
 			(long long)n, n == 1 ? "" : "s", of, whose, n == 1 ? "is" : "are");
 }
 
+static int ask(struct cli *cli, const struct filter *f, struct answer *ret)
+{
+	_cleanup_(mo_freep) char *path = path_of(f);
+	const char *what = f->job ? f->job : f->node;
+
+	if (f->newest == MO_NONE)
+		return client_get_all(cli, what, ret, "%s", path);
+	return client_get(cli, what, ret, "%s%clast=%lld&limit=%lld", path,
+			  strchr(path, '?') ? '&' : '?', (long long)f->newest,
+			  (long long)f->newest);
+}
+
+/* Events after this one are followed. */
+static int follow_from(struct cli *cli, const struct filter *f, int64_t *ret)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = f->newest == MO_NONE ? CLI_OK : ask(cli, f, &a);
+
+	*ret = js_len(js_items(a.doc)) ? js_int(js_at(js_items(a.doc), 0), "seq") - 1 : 0;
+	return r;
+}
+
 static int history(struct cli *cli, const struct filter *f)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *path = path_of(f);
-	int r = client_get_all(cli, f->job ? f->job : f->node, &a, "%s", path);
+	int r = ask(cli, f, &a);
 	if (r)
 		return r;
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
-	print_gone(f, js_int(a.doc, "gone"));
+	if (f->newest == MO_NONE)
+		print_gone(f, js_int(a.doc, "gone"));
 	for (size_t i = 0; i < js_len(items); i++)
 		event_print(cli, js_at(items, i));
 	return CLI_OK;
@@ -111,9 +136,11 @@ static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	bool follow = false;
-	const struct opt opts[] = { { "follow", 'f', OPT_FLAG, &follow } };
+	struct filter f = { .cli = cli, .newest = MO_NONE };
+	const struct opt opts[] = { { "follow", 'f', OPT_FLAG, &follow },
+				    { "lines", 'n', OPT_INT, &f.newest, 1, NEWEST_MOST } };
 	_cleanup_(mo_freep) char *job = NULL;
-	struct filter f = { .cli = cli };
+	int64_t from = 0;
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 	if (r)
 		return cli_stop(r);
@@ -127,17 +154,21 @@ static int run(struct cli *cli, int argc, char **argv)
 				 *followed = mo_printf("%s%cfollow=1", path,
 						       strchr(path, '?') ? '&' : '?');
 
-	return stream_events(cli, followed, 0, on_event, &f);
+	if ((r = follow_from(cli, &f, &from)))
+		return r;
+	return stream_events(cli, followed, from, on_event, &f);
 }
 
 const struct verb verb_events = {
 	"events",
 	"Look",
-	"events [JOB|NODE] [-f]",
+	"events [JOB|NODE] [-f] [-n LINES]",
 	"what happened; -f follows",
-	"  -f, --follow   earlier events, then new ones as they come; survives a controller "
-	"restart without a gap\n",
+	"  -f, --follow        earlier events, then new ones as they come; survives a controller "
+	"restart without a gap\n"
+	"  -n, --lines LINES   the newest LINES events (at most 1000); with -f those first\n",
 	run,
 	.examples = "  moectl events j-7\n"
+		    "  moectl events -n 20\n"
 		    "  moectl events node-3 -f\n",
 };

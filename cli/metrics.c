@@ -15,6 +15,7 @@
 #include "lib/base/parse.h"
 
 #define NEWEST_MOST 1000 /* that one answer has */
+#define LAST_MIN 7       /* columns of an attempt */
 #define FOLLOW_MS 2000
 #define AGAIN_MS 500
 
@@ -73,22 +74,24 @@ static void print_samples(const struct cli *cli, struct json_object *items, size
 		{ ">ITERATION", "iteration", CELL_INT },
 		{ "TIME", .cell = time_cell },
 		{ ">LOSS", "loss", CELL_REAL, 4 },
-		{ ">GRAD NORM", "grad_norm", CELL_REAL, 3 },
-		{ ">LR", .cell = lr_cell },
+		{ ">GRAD NORM", "grad_norm", CELL_REAL, 3, .less = 2 },
+		{ ">LR", .cell = lr_cell, .less = 3 },
 		{ ">STEP MS", "step_ms", CELL_REAL, 1 },
-		{ ">TOKENS", "tokens", CELL_INT },
-		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
-		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 2 },
-		{ ">MFU", "mfu", CELL_PERCENT },
-		{ ">MEM GB", "mem_gb", CELL_REAL, 1 },
-		{ ">ATTEMPT", "attempt", CELL_INT },
+		{ ">TOKENS", "tokens", CELL_INT, .less = 7 },
+		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI, .less = 1 },
+		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 2, .less = 4 },
+		{ ">MFU", "mfu", CELL_PERCENT, .less = 3 },
+		{ ">MEM GB", "mem_gb", CELL_REAL, 1, .less = 5 },
+		{ ">ATTEMPT", "attempt", CELL_INT, .less = 6 },
 	};
 	_cleanup_(table_done) struct table t = { 0 };
 
 	table_head(&t, shown, ELEMENTSOF(shown));
+	t.last_min = LAST_MIN;
 	for (size_t i = first; i < js_len(items); i++)
 		table_row(&t, js_at(items, i));
-	table_print(cli, &t);
+	if (!table_print(cli, &t))
+		fprintf(stderr, "(more columns on a wider terminal)\n");
 }
 
 /* Iterations between the first and the last of an attempt that have no sample. */

@@ -121,14 +121,14 @@ void nodes_table(struct json_object *items, struct table *ret)
 	static const struct column columns[] = {
 		{ "NODE", "name" },
 		{ "STATE", "state" },
-		{ ">GPUS", "gpus", CELL_INT },
-		{ ">CPUS", "cpus", CELL_INT },
-		{ ">NUMA", "numa_nodes", CELL_INT },
+		{ ">GPUS", "gpus", CELL_INT, .less = 2 },
+		{ ">CPUS", "cpus", CELL_INT, .less = 6 },
+		{ ">NUMA", "numa_nodes", CELL_INT, .less = 6 },
 		{ "HEALTH", "health" },
-		{ ">FOUND", "findings", CELL_INT },
-		{ ">LEMON", "lemon_score", CELL_REAL, 1 },
-		{ "JOBS", .cell = jobs_cell },
-		{ ">HEARD", .cell = heard_cell },
+		{ ">FOUND", "findings", CELL_INT, .less = 3 },
+		{ ">LEMON", "lemon_score", CELL_REAL, 1, .less = 5 },
+		{ "JOBS", .cell = jobs_cell, .less = 1 },
+		{ ">HEARD", .cell = heard_cell, .less = 4 },
 		{ "REASON", "reason" },
 	};
 

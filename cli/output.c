@@ -1,6 +1,7 @@
 /* Human output (see output.h). */
 #include "cli/output.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,19 +128,59 @@ static void print_cell(const struct cli *cli, const char *s, size_t width, bool 
 		putchar(' ');
 }
 
-/* Columns that are printed; all, unless the terminal has no last_min columns left for the last
- * one: then as many as fit. */
-static size_t columns_shown(const struct cli *cli, const struct table *t, const size_t *width)
+/* What the terminal has to have for those that are shown. */
+static size_t width_of(const struct table *t, const bool *shown, const size_t *width)
 {
-	size_t n = 0, used = 0, last = t->n_columns - 1;
-	for (size_t k = 0; k < last; k++)
-		used += width[k] + 2;
-	if (!cli->width || used + MO_MIN(t->last_min, width[last]) <= (size_t)cli->width ||
-	    !t->last_min)
-		return t->n_columns;
-	for (used = 0; n < last && used + width[n] <= (size_t)cli->width; n++)
-		used += width[n] + 2;
-	return MO_MAX(n, 1u);
+	size_t used = 0, last = t->n_columns - 1;
+
+	for (size_t k = 0; k <= last; k++)
+		if (shown[k])
+			used += (used ? 2 : 0) +
+				(k == last ? MO_MIN(t->last_min, width[k]) : width[k]);
+	return used;
+}
+
+static bool says_nothing(const struct table *t, size_t column)
+{
+	for (size_t i = t->n_columns + column; i < t->n_cells; i += t->n_columns)
+		if (strcmp(t->cells[i], "-") != 0)
+			return false;
+	return true;
+}
+
+/* Of those that were not tried the one that would be missed most; n_columns: none. */
+static size_t most_missed(const struct table *t, const bool *tried)
+{
+	size_t found = t->n_columns;
+	int least = 0;
+
+	for (size_t k = 0; k < t->n_columns; k++) {
+		int less = k == 0 ? -1 : says_nothing(t, k) ? INT_MAX : t->columns[k].less;
+
+		if (!tried[k] && (found == t->n_columns || less < least)) {
+			found = k;
+			least = less;
+		}
+	}
+	return found;
+}
+
+/* Marks those that are printed; returns the last of them. */
+static size_t choose_columns(const struct cli *cli, const struct table *t, const size_t *width,
+			     bool *shown)
+{
+	_cleanup_(mo_freep) bool *tried = mo_alloc_array(t->n_columns, sizeof(*tried));
+	bool bounded = cli->width && t->last_min;
+	size_t last = t->n_columns - 1;
+
+	for (size_t k; (k = most_missed(t, tried)) < t->n_columns;) {
+		tried[k] = shown[k] = true;
+		if (k > 0 && bounded && width_of(t, shown, width) > (size_t)cli->width)
+			shown[k] = false;
+	}
+	while (!shown[last])
+		last--;
+	return last;
 }
 
 bool table_print(const struct cli *cli, const struct table *t)
@@ -147,25 +188,27 @@ bool table_print(const struct cli *cli, const struct table *t)
 	if (t->n_columns == 0)
 		return true;
 	_cleanup_(mo_freep) size_t *width = mo_alloc_array(t->n_columns, sizeof(*width));
+	_cleanup_(mo_freep) bool *shown = mo_alloc_array(t->n_columns, sizeof(*shown));
 	for (size_t i = 0; i < t->n_cells; i++) {
 		const char *s = t->cells[i];
 		size_t n = columns_of(i < t->n_columns && *s == '>' ? s + 1 : s);
 		width[i % t->n_columns] = MO_MAX(width[i % t->n_columns], n);
 	}
-	size_t shown = columns_shown(cli, t, width), used = 0;
+	size_t end = choose_columns(cli, t, width, shown), used = 0;
 	for (size_t i = 0; i < t->n_cells; i++) {
 		size_t c = i % t->n_columns;
-		bool right = t->cells[c][0] == '>', last = c + 1 == shown;
+		bool right = t->cells[c][0] == '>', last = c == end;
 		const char *s = i < t->n_columns && right ? t->cells[i] + 1 : t->cells[i];
-		if (c >= shown)
-			continue;
+
 		used = c == 0 ? 0 : used;
+		if (!shown[c])
+			continue;
 		print_cell(cli, s, width[c], right, last,
 			   i<t->n_columns, cli->width>(int) used ? (size_t)cli->width - used : 0);
 		fputs(last ? "\n" : "  ", stdout);
 		used += width[c] + 2;
 	}
-	return shown == t->n_columns;
+	return !memchr(shown, false, t->n_columns);
 }
 
 void print_table(const struct cli *cli, const struct column *columns, size_t n,

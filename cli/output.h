@@ -12,11 +12,12 @@ enum cell_kind { CELL_TEXT, CELL_INT, CELL_REAL, CELL_SI, CELL_BYTES, CELL_SECON
 struct column {
 	const char *title, *path; /* of the member that is shown */
 	enum cell_kind kind;
-	int digits;                                           /* CELL_REAL: after the point */
+	int digits; /* CELL_REAL: after the point */
+	int less;   /* of two that do not both fit the one with less is shown, else the left one */
 	void (*cell)(struct table *t, struct json_object *o); /* instead of path: adds one cell */
 };
-/* last_min: with fewer columns of the terminal left the last one is left out, and what does not
- * fit either */
+/* last_min: so many columns of the terminal are enough for the last one, which is cut; 0: nothing
+ * is left out */
 struct table {
 	char **cells;
 	size_t n_cells;
@@ -29,7 +30,8 @@ void table_row(struct table *t, struct json_object *o);
 /* "" and NULL-like values are written "-" by the text_ helpers */
 void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3);
 /* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured.
- * False: columns were left out (last_min). */
+ * False: columns were left out (last_min): those that say nothing first, then those with more of
+ * `less`, never the first. */
 bool table_print(const struct cli *cli, const struct table *t);
 
 /* All of it: a row for each of items. A terminal gets the columns that fit, and a line when

@@ -15,10 +15,15 @@ static const char *const categories[] = { "productive", "image",     "launch", "
 					  "load",       "recompute", "save",   "hang",
 					  "detect",     "drain",     "idle",   "spare" };
 
-static void print_ledger(struct json_object *report)
+#define BAR_AT 37 /* columns before it */
+#define BAR_MOST 40
+
+static void print_ledger(const struct cli *cli, struct json_object *report)
 {
 	double total = js_real(report, "gpu_seconds.total"),
 	       queue = js_real(report, "gpu_seconds.queue");
+	/* a wrapped bar tells nothing */
+	int room = cli->width ? MO_MIN(cli->width - BAR_AT, BAR_MOST) : BAR_MOST;
 	printf("GPU time     %s GPU-s", text_real(total, 1));
 	if (queue > 0)
 		printf(", after %s in the queue, which is none", text_real(queue, 1));
@@ -28,7 +33,7 @@ static void print_ledger(struct json_object *report)
 		double v = js_real(report, path);
 		if (v == MO_NONE_F || (v == 0 && strcmp(categories[i], "productive")))
 			continue;
-		int bar = total > 0 ? (int)(v / total * 40 + 0.5) : 0;
+		int bar = total > 0 && room > 0 ? (int)(v / total * room + 0.5) : 0;
 		printf("  %-11s%12s  %6.2f %%%s", categories[i], text_real(v, 1),
 		       total > 0 ? v / total * 100 : 0.0, bar ? "  " : "");
 		for (int k = 0; k < bar; k++)
@@ -179,7 +184,7 @@ static void print_report(const struct cli *cli, const char *id, struct json_obje
 	       text_percent(js_real(r, "ettr")), text_percent(js_real(r, "goodput")),
 	       text_percent(js_real(r, "mfu")));
 	print_figures(r);
-	print_ledger(r);
+	print_ledger(cli, r);
 	print_restarts(js_get(r, "restart_parts"));
 	print_incidents(cli, js_get(r, "incidents"));
 	if (!js_len(js_get(r, "incidents")))
@@ -222,7 +227,7 @@ static int show_window(struct cli *cli, const char *id, const char *window, bool
 	printf("%s  from %s to %s, ETTR %s, goodput %s\n\n", paint(cli, "1", id),
 	       text_or(js_str(a.doc, "from")), text_or(js_str(a.doc, "to")),
 	       text_percent(js_real(a.doc, "ettr")), text_percent(js_real(a.doc, "goodput")));
-	print_ledger(a.doc);
+	print_ledger(cli, a.doc);
 	return CLI_OK;
 }
 

@@ -37,13 +37,13 @@ static int list(struct cli *cli)
 {
 	static const struct column columns[] = {
 		{ "NAME", "name" },
-		{ "TO", "host" },
-		{ "FORMAT", "format" },
-		{ "DELIVERED", "delivered", CELL_INT },
-		{ "REFUSED", "refused", CELL_INT },
+		{ "TO", "host", .less = 1 },
+		{ "FORMAT", "format", .less = 5 },
+		{ "DELIVERED", "delivered", CELL_INT, .less = 4 },
+		{ "REFUSED", "refused", CELL_INT, .less = 3 },
 		{ "FAILED", "failed", CELL_INT },
 		{ "WAITING", "waiting", CELL_INT },
-		{ "NEXT TRY", "due_at" },
+		{ "NEXT TRY", "due_at", .less = 2 },
 		{ "NEWEST", .cell = newest_cell },
 	};
 	_cleanup_(answer_done) struct answer a = { 0 };

@@ -64,7 +64,7 @@ struct rank {
 	struct tail *tail; /* NULL: it has printed nothing */
 	int log_fd;
 	int64_t log_size, log_base; /* base: bytes before this file */
-	int64_t log_timed_us; /* wall clock of the newest entry beside the log; 0: none */
+	int64_t log_timed_us;       /* wall clock of the newest entry beside the log; 0: none */
 	int64_t log_dropped, values_refused;
 	int log_error;
 	bool started, failed, exited; /* failed: it never reached exec */

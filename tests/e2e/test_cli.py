@@ -752,27 +752,34 @@ def a_list_counts_what_it_leaves_out(w):
 
 
 @suite.test
+def the_newest_events(w):
+    job = w.jobs["completed"]
+    every = w.c.run("events", job).stdout.splitlines()
+    equal(w.c.run("events", job, "-n", 3).stdout.splitlines(), every[-3:], "the newest three")
+    equal(w.c.run("events", job, "-n", 1000).stdout.splitlines(), every, "more than there are")
+    follows = w.c.popen("events", job, "-n", 2, "-f")
+    equal([follows.stdout.readline().rstrip("\n") for _ in "12"], every[-2:], "those first")
+    follows.send_signal(signal.SIGINT)
+    follows.communicate(timeout=20)
+    error_line(w.c.run("events", "-n", 0, check=False), 2, "no events")
+
+
+@suite.test
 def list_on_a_narrow_terminal(w):
-    """The reason gets the rest of the line, or is left out with a hint where a few letters would be
-    left of it."""
+    """The reason gets the rest of the line, and is left out where a few letters would be left of it;
+    where columns are missing a hint says so."""
     idle = w.c.submit(command_recipe("narrow", ["true"], gpus=64))
     reason = w.c.json("status", idle)["reason"]
     for columns in (80, 100, 400):
         lines = on_terminal(w, columns, "list").replace("\r", "").splitlines()
         mine = [x for x in lines if x.startswith(idle + " ")][0]
         need(all(len(x) <= columns for x in lines), lambda: "wider than %d: %s" % (columns, lines))
-        if "REASON" in lines[0]:
-            need(
-                reason[:20] in mine and not any("moectl why" in x for x in lines),
-                lambda: "%d columns: %s" % (columns, lines),
-            )
-        else:
-            need(
-                columns < 400
-                and reason[:4] not in mine
-                and any("moectl why JOB" in x for x in lines[-2:]),
-                lambda: "%d columns: %s" % (columns, lines),
-            )
+        hint = any("moectl why JOB" in x for x in lines[-2:])
+        need(
+            reason[:20] in mine if "REASON" in lines[0] else reason[:4] not in mine and hint,
+            lambda: "%d columns: %s" % (columns, lines),
+        )
+        equal(hint, columns < 400 and "RANKS" not in lines[0], "%d columns: hint" % columns)
     need("REASON" in lines[0] and reason in mine, lambda: "400 columns: %s" % lines)
     w.c.run("cancel", idle)
 

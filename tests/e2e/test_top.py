@@ -232,10 +232,10 @@ cluster  epoch 4  moed 1.2
 nodes   1 up  1 suspect
 GPUs    16 total  0 free
 jobs    1 queued  1 running  1 failed
-  ID   NAME    STATE    ITERATION    LOSS  TOK/S/GPU  MFU  RANKS  RESTARTS  ETA
-> j-7  moe-2t  running   812/1000  2.5000          -    -     16         0    -
-  j-3  waits   queued      0/1000       -          -    -     16         0    -
-  j-9  broken  failed      5/1000       -          -    -     16         0    -"""
+  ID   NAME    STATE    ITERATION    LOSS  RESTARTS  REASON
+> j-7  moe-2t  running   812/1000  2.5000         0  -
+  j-3  waits   queued      0/1000       -         0  needs 64 GPUs, 16 are free
+  j-9  broken  failed      5/1000       -         0  -"""
 HEAT = """\
 j-7  doing of 16 ranks  attempt 3  iteration 812
 pp0  0  ssssssss

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/output.h"
@@ -91,6 +92,73 @@ static void cells(void **state)
 	assert_null(t.cells);
 }
 
+/* What a terminal of so many columns gets; the caller frees it. */
+static char *printed(const struct table *t, int width, bool *ret_all)
+{
+	const struct cli cli = { .width = width };
+	FILE *before = stdout;
+	char *text = NULL;
+	size_t n = 0;
+
+	stdout = open_memstream(&text, &n);
+	*ret_all = table_print(&cli, t);
+	fclose(stdout);
+	stdout = before;
+	return text;
+}
+
+/* A column that says nothing goes first, then the least important; a wide one that is left out
+ * leaves its room to others; the last is cut. */
+static void few_columns(void **state)
+{
+	static const struct column columns[] = {
+		{ "ID", "" },
+		{ "NAME", "" },
+		{ "PATH", "", .less = 2 },
+		{ ">MFU", "", .less = 1 },
+		{ ">N", "", .less = 3 },
+		{ "REASON", "" },
+	};
+	static const char *const row[] = { "j-1", "train", "/a/rather/long/path",
+					   "-",   "7",     "it waits for its nodes" };
+	static const struct {
+		int width;
+		const char *text;
+	} cases[] = {
+		{ 0, "ID   NAME   PATH                 MFU  N  REASON\n"
+		     "j-1  train  /a/rather/long/path    -  7  it waits for its nodes\n" },
+		{ 57, "ID   NAME   PATH                 MFU  N  REASON\n"
+		      "j-1  train  /a/rather/long/path    -  7  it waits for its\n" },
+		{ 49, "ID   NAME   PATH                 N  REASON\n"
+		      "j-1  train  /a/rather/long/path  7  it waits for \n" },
+		{ 30, "ID   NAME   MFU  N  REASON\n"
+		      "j-1  train    -  7  it waits f\n" },
+		{ 26, "ID   NAME   N  REASON\n"
+		      "j-1  train  7  it waits fo\n" },
+		{ 23, "ID   NAME   REASON\n"
+		      "j-1  train  it waits fo\n" },
+		{ 19, "ID   NAME   MFU  N\n"
+		      "j-1  train    -  7\n" },
+		{ 4, "ID\n"
+		     "j-1\n" },
+	};
+	struct table t = { 0 };
+
+	table_head(&t, columns, ELEMENTSOF(columns));
+	t.last_min = 10;
+	for (size_t i = 0; i < ELEMENTSOF(row); i++)
+		table_cell(&t, "%s", row[i]);
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		bool all;
+		char *text = printed(&t, cases[i].width, &all);
+
+		assert_string_equal(text, cases[i].text);
+		assert_int_equal(all, i < 2);
+		free(text);
+	}
+	table_done(&t);
+}
+
 static void progress(void **state)
 {
 	const struct cli cli = { 0 };
@@ -170,11 +238,11 @@ static void picture(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers),
-					    cmocka_unit_test(values),
-					    cmocka_unit_test(cells),
-					    cmocka_unit_test(progress),
-					    cmocka_unit_test(progress_in_few_columns),
-					    cmocka_unit_test(picture) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),  cmocka_unit_test(values),
+		cmocka_unit_test(cells),    cmocka_unit_test(few_columns),
+		cmocka_unit_test(progress), cmocka_unit_test(progress_in_few_columns),
+		cmocka_unit_test(picture)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
