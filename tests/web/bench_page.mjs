@@ -1,6 +1,6 @@
-/* Measures the page in a real browser. Started by tests/bench/page.py, which says where everything is
- * in $PAGE_BENCH (JSON: {url, token, chromium, job, recipe, n, soak_s}); prints one JSON document: a
- * list of samples for each figure. */
+/* Measures the page in a real browser. Started by tests/bench/page.py, which says where everything
+ * is in $PAGE_BENCH (JSON: {url, token, chromium, job, recipe, n, soak_s}); prints one JSON
+ * document: a list of samples for each figure. */
 import { chromium } from 'playwright-core';
 
 const B = JSON.parse(process.env.PAGE_BENCH),
@@ -23,12 +23,23 @@ function marks() {
   }).observe(document, { childList: true, subtree: true, characterData: true });
 }
 
-async function visit(browser) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } }),
+/* What a browser that signed in keeps. */
+async function signIn(browser) {
+  const context = await browser.newContext(),
     signed = await context.request.post(B.url + '/v1/session', {
       headers: { Authorization: 'Bearer ' + B.token },
     });
   if (!signed.ok()) throw new Error(`sign-in: ${signed.status()}`);
+  const kept = await context.storageState();
+  await context.close();
+  return kept;
+}
+
+async function visit(browser, storageState) {
+  const context = await browser.newContext({
+    storageState,
+    viewport: { width: 1280, height: 900 },
+  });
   const page = await context.newPage(),
     cdp = await context.newCDPSession(page),
     files = new Map();
@@ -79,8 +90,9 @@ const browser = await chromium.launch({
   args: process.getuid() === 0 ? ['--no-sandbox'] : [],
 });
 try {
+  const kept = await signIn(browser);
   for (let i = 0; i < B.n; i++) {
-    const { context, page, bytes } = await visit(browser),
+    const { context, page, bytes } = await visit(browser, kept),
       at = await page.evaluate(() => ({
         ...window.at,
         paint: performance.getEntriesByName('first-contentful-paint')[0].startTime,
@@ -97,7 +109,7 @@ try {
     }));
     await context.close();
   }
-  const { page, cdp } = await visit(browser);
+  const { page, cdp } = await visit(browser, kept);
   for (let i = 0; i < B.n; i++) {
     put('event_to_pixel', await eventToPixel(page));
     await page.waitForTimeout(1000); // what the event had loaded

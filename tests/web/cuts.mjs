@@ -23,6 +23,38 @@ export async function frugal(page) {
   });
 }
 
+/* What a week brings, at once: events, samples, loads, new charts. What is left of a second week
+ * after a collection is what was left of the first. */
+export async function heap(browser, page) {
+  const context = await browser.newContext(),
+    mine = await context.newPage(),
+    cdp = await context.newCDPSession(mine);
+  await context.addCookies(await page.context().cookies());
+  await mine.goto(`${T.url}/#${T.jobs.markup}`); // a job that is over: nothing else moves
+  await until(mine, (id) => state.doc?.id === id && log.lastSeq > 0, T.jobs.markup);
+  const week = async (k) => {
+    await mine.evaluate(async (k) => {
+      const e = { job: 'j-9', node: 'n', attempt: 1, rank: null, type: 'node.up' };
+      e.time = '2026-01-01T00:00:00Z';
+      for (let i = 0; i < 5000; i++)
+        addEvent({ ...e, seq: 1e9 * k + i, message: `event ${k} ${i}` });
+      for (let i = 0; i < 50; i++) {
+        redraw();
+        for (const name of ['jobs', 'nodes', 'job', 'ranks', 'curve', 'matrix'])
+          await topics[name].load();
+      }
+    }, k);
+    await cdp.send('HeapProfiler.collectGarbage');
+    return (await cdp.send('Runtime.getHeapUsage')).usedSize / 2 ** 20;
+  };
+  await check('the heap is flat', async () => {
+    await week(1);
+    const [first, second] = [await week(2), await week(3)];
+    need(second < first + 0.3, `${first.toFixed(2)} MiB, then ${second.toFixed(2)} MiB`);
+  });
+  await context.close();
+}
+
 /* The link of `moectl local up`, in a browser that nobody signed in. */
 export async function link(browser) {
   const up = spawnSync(T.moectl, ['local', 'up', '--dir', T.dir], {

@@ -145,3 +145,44 @@ export async function ranks(page) {
   await page.unrouteAll({ behavior: 'wait' });
   await page.selectOption('#matrix-metric', 'doing');
 }
+
+/* 100,352 ranks: each has its cell, the last one too, and numbers of all of them are told. */
+export async function manyRanks(page) {
+  const n = 100352;
+  await alter(page, `**/v1/jobs/${T.jobs.train}/matrix*`, (doc) => ({
+    ...doc,
+    metric: 'step_ms',
+    unit: 'ms',
+    ranks: n,
+    sizes: { tp: 4, pp: 16, ep: 8, cp: 2, dp: 784 },
+    letters: undefined,
+    legend: undefined,
+    values: Array.from({ length: n }, (_, i) => (i === n - 1 ? 9000 : 2800 + (i % 7))),
+    worst: [],
+  }));
+  await page.selectOption('#matrix-metric', 'step_ms');
+  await check('100,352 ranks: a cell each, and the last one stands out', async () => {
+    await until(page, () =>
+      /^100,352 of 100,352 ranks: .* greatest 9,000/.test(
+        document.getElementById('matrix-text').innerText,
+      ),
+    );
+    const seen = await page.evaluate(() => {
+      const { size, across, blocks } = heat.cells,
+        b = blocks[blocks.length - 1],
+        k = heat.doc.ranks - 1 - b.from,
+        at = [STAGE_LABEL + (k % across) * size, b.y + Math.floor(k / across) * size],
+        ctx = document.getElementById('matrix').getContext('2d'),
+        rgb = [...ctx.getImageData(...at, 1, 1).data],
+        bad = colour('--cell-bad');
+      return {
+        cells: blocks.reduce((sum, b) => sum + b.to - b.from, 0),
+        last: '#' + rgb.slice(0, 3).map((v) => v.toString(16).padStart(2, '0')).join(''),
+        bad,
+      };
+    });
+    need(seen.cells === n && seen.last === seen.bad, JSON.stringify(seen));
+  });
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.selectOption('#matrix-metric', 'doing');
+}

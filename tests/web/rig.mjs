@@ -138,5 +138,5 @@ export function rowOf(page, table, key) {
 }
 
 export async function shoot(page, name) {
-  await page.screenshot({ path: `${T.shots}/${name}.png`, fullPage: true });
+  await page.screenshot({ path: `${T.shots}/${name}.png`, fullPage: true, timeout: 120000 });
 }

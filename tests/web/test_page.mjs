@@ -5,9 +5,9 @@ import { chromium } from 'playwright-core';
 import { T, check, need, problems, run, watch } from './rig.mjs';
 import { labels, live, login, shows } from './basics.mjs';
 import { crowd, looks, order, wide } from './layout.mjs';
-import { charts, ranks } from './drawn.mjs';
+import { charts, manyRanks, ranks } from './drawn.mjs';
 import { access } from './access.mjs';
-import { cut, frugal, headers, link } from './cuts.mjs';
+import { cut, frugal, headers, heap, link } from './cuts.mjs';
 
 mkdirSync(T.shots, { recursive: true });
 const browser = await chromium.launch({
@@ -30,9 +30,11 @@ try {
   await crowd(page);
   await charts(page);
   await ranks(page);
+  await manyRanks(page);
   await order(page);
   await access(browser, page);
   await frugal(page);
+  await heap(browser, page);
   await link(browser);
   await cut(page);
   const { errors, outside, bad } = problems;
