@@ -1378,6 +1378,20 @@ MUTANTS = [
         [unit("dcore", "test_interval")],
     ),
     (
+        "what jobs share is changed in place",
+        "update_config",
+        "words_own(&j->spec); /* it is changed */",
+        "",
+        [unit("dcore", "test_config")],
+    ),
+    (
+        "of a shared list all words are the lender's",
+        "word",
+        "*mine && mo_streq(*mine, theirs)",
+        "*mine && theirs",
+        [unit("base", "test_desc_lend")],
+    ),
+    (
         "users push out nodes' events",
         "thin",
         "MO_MIN(n_others, side)",

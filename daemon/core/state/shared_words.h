@@ -1,7 +1,8 @@
 /* Of what most jobs of one engine say alike (the words of the ranks' command and of engine.prepare,
- * the environment, the recipe, what was answered), a job has what its set has at the same place, by reference
- * (shared.h, lib/base/desc_lend.h). Only memory knows: all is as long as it was, and read as before.
- * Who changes any of it has it copied before. Called by shared.c, and by those of update who do. */
+ * the environment, the recipe, what was answered), a job has what its set has at the same place,
+ * by reference (shared.h, lib/base/desc_lend.h). Only memory knows: all is as long as it was, and
+ * read as before. Who changes any of it has it copied before. Called by shared.c, and by those of
+ * update who do. */
 #pragma once
 #include "daemon/core/state/shared.h"
 

@@ -23,6 +23,7 @@ static int64_t leaves_steps_of(struct world *w, const char *user, int64_t gpus, 
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.experiment_hash = mo_strdup(hash);
 	spec.recipe.steps = hash ? 7 : MO_NONE;
+	mo_str_set(&spec.recipe.precision, "bf16"); /* all of these share it */
 	id = world_submit(w, &spec);
 	mo_desc_done(&submit_desc, &spec);
 	world_run(w, S);
@@ -59,6 +60,7 @@ static struct config_read *read_as(int64_t steps)
 	c->hash = mo_strdup("crc32c:0000000a");
 	c->recipe = mo_desc_new(&recipe_desc);
 	c->recipe->steps = steps;
+	mo_str_set(&c->recipe->precision, "fp8");
 	mo_str_set(&MO_ADD(&c->recipe->engine, own, &kv_desc)->key, "train_iters");
 	c->recipe->parallelism.tp = 2;
 	c->recipe->parallelism.pp = c->recipe->parallelism.cp = c->recipe->parallelism.ep =
@@ -102,6 +104,7 @@ static void its_steps_are_those_of_the_files(void **state)
 		assert_true(asked(&w, id));
 		judged(&w, id, 1, read_as(3));
 		assert_int_equal(world_job(&w, id)->spec.recipe.steps, 3);
+		assert_string_equal(world_job(&w, id)->spec.recipe.precision, "fp8");
 		assert_int_equal(world_job(&w, id)->state, done == 3 ? JOB_COMPLETED : JOB_FAILED);
 		assert_true(done == 3 ||
 			    strstr(world_job(&w, id)->reason, "ended early at 2 of 3"));
