@@ -172,9 +172,11 @@ export async function manyRanks(page) {
         b = blocks[blocks.length - 1],
         k = heat.doc.ranks - 1 - b.from,
         at = [STAGE_LABEL + (k % across) * size, b.y + Math.floor(k / across) * size],
-        ctx = document.getElementById('matrix').getContext('2d'),
-        rgb = [...ctx.getImageData(...at, 1, 1).data],
-        bad = colour('--cell-bad');
+        copy = document.createElement('canvas').getContext('2d'),
+        rgb = [];
+      copy.drawImage(document.getElementById('matrix'), -at[0], -at[1]);
+      rgb.push(...copy.getImageData(0, 0, 1, 1).data);
+      const bad = colour('--cell-bad');
       return {
         cells: blocks.reduce((sum, b) => sum + b.to - b.from, 0),
         last: '#' + rgb.slice(0, 3).map((v) => v.toString(16).padStart(2, '0')).join(''),
