@@ -99,8 +99,8 @@ void wall_check(struct sim *s, const struct record *r)
 		return;
 	if (j->started_at == MO_NONE)
 		t->started = 0;
-	else if (!t->started)
-		t->started = wall_stored_at(s);
+	else if (!t->started) /* of the last turn before an upgrade the state alone is seen */
+		t->started = r->type == REC_PLACE ? wall_stored_at(s) : s->ctl.down_since;
 	if (r->type == REC_INTENT && r->intent->intent == INTENT_TIME_LIMIT &&
 	    s->now - t->started < j->spec.recipe.time_limit_us - 2 * S)
 		sim_violation(s, "j-%lld reaches its time limit after %lld s of %lld",
