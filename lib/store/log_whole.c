@@ -54,8 +54,8 @@ struct mark {
  * n says which is newer. */
 enum { MARKS = 2, MARK_BYTES = 71 };
 
-/* "BYTES LINE THROUGH N CHECKSUM", each as wide as it can become. Of an earlier version there is one,
- * without N, "BYTES LINE", "BYTES", or nothing, as of one whose machine lost power. */
+/* "BYTES LINE THROUGH N CHECKSUM", each as wide as it can become. Of an earlier version there is
+ * one, without N, "BYTES LINE", "BYTES", or nothing, as of one whose machine lost power. */
 static char *mark_text(const struct mark *k)
 {
 	_cleanup_(mo_freep) char *number =

@@ -766,7 +766,7 @@ def the_newest_events(w):
 
 @suite.test
 def list_on_a_narrow_terminal(w):
-    """The reason gets the rest of the line, and is left out where a few letters would be left of it;
+    """The reason gets the rest of the line, and goes where a few letters would be left of it;
     where columns are missing a hint says so."""
     idle = w.c.submit(command_recipe("narrow", ["true"], gpus=64))
     reason = w.c.json("status", idle)["reason"]
