@@ -52,8 +52,12 @@ int client_call(struct cli *cli, const char *method, const char *what, const cha
 		struct answer *ret, const char *path_fmt, ...) _printf_(6, 7);
 int client_get(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...)
 	_printf_(4, 5);
-/* Page by page: fn gets each (and may take its content); non-zero ends it and is returned. */
-int client_pages(struct cli *cli, const char *what, const char *path,
+/* Who follows something waits so long for a controller that is away. */
+#define FOLLOW_AWAY_US (120 * 1000000LL)
+
+/* Page by page behind the key `from` (NULL: from the first): fn gets each (and may take its
+ * content); non-zero ends it and is returned. */
+int client_pages(struct cli *cli, const char *what, const char *path, const char *from,
 		 int (*fn)(void *arg, struct answer *page), void *arg);
 /* All pages of a list (`items`, `next`) as one document of the same shape. path has no
  * limit/after yet and may have a query. */

@@ -9,10 +9,10 @@
 #define PAGE 1000
 #define AS_TEXT (JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-int client_pages(struct cli *cli, const char *what, const char *path,
+int client_pages(struct cli *cli, const char *what, const char *path, const char *from,
 		 int (*fn)(void *arg, struct answer *page), void *arg)
 {
-	_cleanup_(mo_freep) char *key = NULL;
+	_cleanup_(mo_freep) char *key = mo_strdup(from);
 	bool more = true;
 
 	while (more) {
@@ -62,7 +62,7 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 	va_start(ap, path_fmt);
 	_cleanup_(mo_freep) char *path = mo_vprintf(path_fmt, ap);
 	va_end(ap);
-	int r = client_pages(cli, what, path, add_page, &w);
+	int r = client_pages(cli, what, path, NULL, add_page, &w);
 	if (r || w.n_pages < 2)
 		return r;
 	json_object_object_add(ret->doc, "next", NULL);
@@ -108,7 +108,7 @@ static int print_page(void *arg, struct answer *page)
 int client_print_all(struct cli *cli, const char *what, const char *path)
 {
 	struct printing p = { 0 };
-	int r = client_pages(cli, what, path, print_page, &p);
+	int r = client_pages(cli, what, path, NULL, print_page, &p);
 
 	if (!r && p.begun) {
 		fputs("],", stdout);

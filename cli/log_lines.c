@@ -107,6 +107,7 @@ void log_lines_take(struct log_lines *l, struct json_object *o)
 	for (const char *nl = text; (nl = strchr(nl, '\n')); nl++)
 		s->n_lines++;
 	s->offset = js_int(o, "offset");
+	s->said = s->said || *text;
 	s->end = json_object_get_boolean(js_get(o, "end"));
 	if (!l->cli->raw && !l->cli->json)
 		visible_add(&shown, text, strlen(text), VISIBLE_OUTPUT);
@@ -182,7 +183,7 @@ void log_lines_sum_up(const struct log_lines *l, int64_t asked)
 				(long long)s->rank, (long long)s->n_lines);
 		if (s->offset == 0 && asked != 0 && !s->unread)
 			mo_idset_add(&silent, (size_t)s->rank);
-		else if (l->since && s->offset > 0 && asked != 0 && s->n_lines == 0)
+		else if (l->since && s->offset > 0 && asked != 0 && !s->unread && !s->said)
 			mo_idset_add(&quiet, (size_t)s->rank);
 	}
 	say_nothing(l, &silent, "");

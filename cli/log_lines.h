@@ -11,7 +11,7 @@
  * many came. */
 struct log_source {
 	int64_t rank, offset, first, n_lines;
-	bool end, unread; /* unread: its log could not be read */
+	bool end, unread, said; /* unread: its log could not be read; said: some text of it came */
 	struct mo_buf line;
 };
 struct log_lines {

@@ -19,7 +19,6 @@
 #include "lib/wire/parse.h"
 
 #define AGAIN_MS 500
-#define AWAY_LIMIT_US (120 * 1000000LL)
 #define RANKS_AT_ONCE 256 /* that the controller takes in one request */
 #define LAST_LINES 50     /* of who failed */
 
@@ -120,7 +119,7 @@ static int away(struct logs *l, const struct answer *a)
 		fprintf(stderr, "moectl: controller %s: no answer; trying again, no line is lost\n",
 			client_url(l->cli));
 	}
-	if (now - l->away_since > AWAY_LIMIT_US)
+	if (now - l->away_since > FOLLOW_AWAY_US)
 		return a->status && a->status < 300
 			       ? cli_fail(CLI_UNREACHABLE,
 					  "controller %s: ends each stream at once; see its log",

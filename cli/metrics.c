@@ -12,6 +12,7 @@
 #include "cli/tfevents.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 
 #define NEWEST_MOST 1000 /* that one answer has */
@@ -225,20 +226,21 @@ static int write_page(void *arg, struct answer *page)
 /* What came since the last that was written. path: with a query. */
 static int write_newer(struct writing *w, const char *path)
 {
-	_cleanup_(mo_freep) char *newer =
+	_cleanup_(mo_freep) char *last =
 		w->attempt == MO_NONE
-			? mo_strdup(path)
-			: mo_printf("%s%cafter=%lld.%lld", path, strchr(path, '?') ? '&' : '?',
-				    (long long)w->attempt, (long long)w->iteration);
+			? NULL
+			: mo_printf("%lld.%lld", (long long)w->attempt, (long long)w->iteration);
 
-	return client_pages(w->cli, w->id, newer, write_page, w);
+	return client_pages(w->cli, w->id, path, last, write_page, w);
 }
 
-/* *ret_over: the job has ended. A controller that is away is waited for. */
-static int look(struct writing *w, bool *ret_over)
+/* *ret_over: the job has ended; *ret_stopped: somebody interrupted. A controller that is away is
+ * waited for, for some time. */
+static int look(struct writing *w, bool *ret_over, bool *ret_stopped)
 {
 	_cleanup_(mo_freep) char *path = mo_printf("/v1/jobs/%s", w->id);
 	const struct request q = { .path = path, .timeout_ms = 5000 };
+	int64_t since = mo_clock_boot_us();
 	bool said = false;
 
 	for (;;) {
@@ -251,30 +253,33 @@ static int look(struct writing *w, bool *ret_over)
 			*ret_over = a.status < 300 && js_str(a.doc, "ended_at");
 			return client_judge(w->cli, w->id, &a);
 		}
+		if (mo_clock_boot_us() - since > FOLLOW_AWAY_US)
+			return client_judge(w->cli, w->id, &a);
 		if (!said)
 			fprintf(stderr, "moectl: controller %s: no answer; trying again\n",
 				client_url(w->cli));
 		said = true;
-		if (interrupt_wait(AGAIN_MS)) {
-			*ret_over = true;
+		if ((*ret_stopped = interrupt_wait(AGAIN_MS)))
 			return CLI_OK;
-		}
 	}
 }
 
 static int follow(struct writing *w, const char *path)
 {
-	bool over = false;
+	bool over = false, stopped = false;
 	int r;
 
 	interrupt_catch();
 	do {
-		if ((r = look(w, &over)))
+		r = look(w, &over, &stopped);
+		if (r || stopped)
 			return r;
 		w->keep_newest = !over;
 		r = write_newer(w, path);
-		if (r == CLI_UNREACHABLE) /* in between: what is missing comes with the next */
+		if (r == CLI_UNREACHABLE) { /* what is missing comes with the next */
 			r = CLI_OK;
+			over = false;
+		}
 	} while (!r && !over && !interrupt_wait(FOLLOW_MS));
 	return r;
 }
@@ -356,5 +361,5 @@ const struct verb verb_metrics = {
 		"  moectl metrics j-7 --since 1000 --csv >curve.csv\n"
 		"  moectl metrics j-7 --format tensorboard --out runs/j-7; tensorboard --logdir "
 		"runs\n"
-		"  moectl metrics j-7 -f --format jsonl >>run.jsonl   while it trains\n",
+		"  moectl metrics j-7 -f --format jsonl >run.jsonl   while it trains\n",
 };

@@ -11,7 +11,6 @@
 #include "lib/base/clock.h"
 
 #define AGAIN_MS 500
-#define AWAY_LIMIT_US (120 * 1000000LL)
 
 struct follow {
 	struct sse sse;
@@ -64,7 +63,7 @@ int stream_events(struct cli *cli, const char *path, int64_t from,
 				"moectl: controller %s: no answer; trying again, it goes on where "
 				"it was\n",
 				client_url(cli));
-		} else if (!connected || now - away_since > AWAY_LIMIT_US) {
+		} else if (!connected || now - away_since > FOLLOW_AWAY_US) {
 			return client_judge(cli, NULL, &a);
 		}
 		mo_buf_reset(&f.sse.line);

@@ -325,8 +325,8 @@ static bool asked_again(struct log_rank *k, const struct query_answer *a)
 	struct log_session *s = k->session;
 
 	if (!s->follow || (!a && job_over(s) && !node_answers(k)) ||
-	    (a && a->end && !rank_lives(k)))
-		return false;
+	    (a && a->end && (!rank_lives(k) || (a->error && k->since_us != MO_NONE))))
+		return false; /* of a time that nobody noted nothing more will be known */
 	if (a) {
 		ask_later(k);
 	} else {

@@ -322,7 +322,7 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
 	/* of what is known, nothing else is looked at */
 	enum ckpt_level compared = LEVEL_MARKER;
-	bool suspected = known && only && known->level;
+	bool suspected = known && only && known->level, was_known = known;
 	char *reason, *note = NULL;
 
 	question.announced |= told && told->complete;
@@ -355,10 +355,10 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 		mo_str_set(&f->level, ckpt_level_names[reached]);
 	else if (f->complete && suspected)
 		mo_str_set(&f->level, compared == LEVEL_CRC ? "crc" : "read");
-	if (known || (f->complete && thorough))
+	if (was_known || (f->complete && thorough))
 		/* what was not opened is judged again when it is among the newest; of what is
 		 * damaged it says whether that shows by names, sizes and times */
-		mo_str_set(&f->manifest, digest);
+		mo_str_set(&f->manifest, digest || f->complete ? digest : "cannot be read");
 	if (note && f->complete)
 		mo_str_set(&f->reason, note);
 	free(note);

@@ -15,6 +15,7 @@
 #include "agent/stepd/output.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
+#include "agent/stepd/rank_log.h"
 #include "agent/stepd/sources.h"
 #include "agent/stepd/threads.h"
 #include "agent/stepd/tree.h"
@@ -234,19 +235,24 @@ static bool fork_all(struct stepd *s, struct prepared *p)
 	return true;
 }
 
-/* Of those that were forked: behind all forks, which then need not copy and close them. False:
- * said. */
-static bool open_logs(struct stepd *s)
+/* Where no log can be made nothing is begun. False: said. */
+static bool open_first_log(struct stepd *s)
 {
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		_cleanup_(mo_error_done) struct mo_error err = { 0 };
-		int r = s->ranks[i].pid > 0 ? output_open_log(s, &s->ranks[i], &err) : 0;
-		if (r < 0) {
-			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
-			return false;
-		}
-	}
-	return true;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int r = output_open_log(s, &s->ranks[0], &err);
+
+	if (r < 0)
+		start_failed(s, &s->ranks[0], "exec", r, mo_error_text(&err, r));
+	return r >= 0;
+}
+
+/* The rest behind all forks, which then need not copy and close them. Those ranks run: a log that
+ * fails now is opened with their first word, as on a disk that is full for a while. */
+static void open_logs(struct stepd *s)
+{
+	for (size_t i = 1; i < s->n_ranks; i++)
+		if (s->ranks[i].pid > 0)
+			(void)rank_log_open(s, &s->ranks[i]);
 }
 
 void ranks_start(struct stepd *s)
@@ -264,8 +270,11 @@ void ranks_start(struct stepd *s)
 		return;
 	}
 	process_raise_limits(s);
+	if (!open_first_log(s))
+		return;
 	bool forked = fork_all(s, p);
-	if (!open_logs(s) || !forked)
+	open_logs(s);
+	if (!forked)
 		return;
 	s->prepared = TAKE_PTR(p);
 	stepd_tick_in(s, SETTLE_US);

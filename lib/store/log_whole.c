@@ -102,7 +102,9 @@ static void read_mark(const char *path, struct mark *ret)
 		struct mark k = { .bytes = LOG_WHOLE_BYTES, .line = NO_LINE };
 		bool whole = read_one(b.data + i * MARK_BYTES, &k);
 
-		if (i == 0 || (whole && k.n > ret->n))
+		/* n: an earlier version, which writes the first one, knows no other */
+		if (i == 0 || (whole && (k.through > ret->through ||
+					 (k.through == ret->through && k.n > ret->n))))
 			*ret = k;
 	}
 }

@@ -1066,6 +1066,22 @@ def metrics_are_followed_to_the_end(_):
 
 
 @suite.test
+def metrics_of_one_who_lags(_):
+    """More came meanwhile than one answer holds, and the job is over: all of it, and none twice."""
+    with Cluster(nodes=1, gpus_per_node=1) as c:
+        job = c.submit(fake("lagging", "--steps", 2600, "--step-ms", 2, gpus=1, steps=2600))
+        lines = c.popen("metrics", job, "-f", "--format", "jsonl")
+        first = lines.stdout.readline()
+        os.kill(lines.pid, signal.SIGSTOP)
+        c.wait_state(job, "completed")
+        os.kill(lines.pid, signal.SIGCONT)
+        told = [first, *lines.communicate(timeout=60)[0].splitlines()]
+        told = [json.loads(x)["iteration"] for x in told]
+        equal(told, list(range(told[0], 2601)), "each once")
+        need(told[0] < 500, "it began too late to lag: %d" % told[0])
+
+
+@suite.test
 def logs_of_some_ranks(_):
     """By number, by place in the mesh, by what they wrote, who failed first; more than one request
     may ask for."""

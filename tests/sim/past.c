@@ -101,7 +101,7 @@ static void roll_files(struct truth *t, const struct job *j)
 		const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
 
 		f->given_up = c && c->state == CKPT_SUPERSEDED &&
-			      (c->seen_at == MO_NONE || WALL_US + f->changed_at <= c->seen_at);
+			      WALL_US + f->changed_at <= checkpoint_seen(c);
 		/* or written again since */
 		f->altered = c && c->manifest && c->state != CKPT_SUPERSEDED &&
 			     mo_parse_i64(c->manifest, 0, INT64_MAX, &f->was) == 0 &&

@@ -191,13 +191,16 @@ struct blame blame_root(const struct state *s, const struct job *j)
 		return best;
 	if (blame_by_hang(j)) /* what ends then ends because its peers are ended */
 		return blame_hang(j);
-	/* what was reported first was our own doing, of before the state was restored */
-	if (!first.kind || before(&earliest_died, &first_died))
+	if (!first.kind) { /* our own doing, of before the state was restored */
+		first = best;
+		first_died = death_of(s, &best);
+	}
+	if (before(&earliest_died, &first_died))
 		first = earliest;
 	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT &&
 	    signal_of(best.rank) != SIGTERM)
 		return best;
-	return first.kind ? first : best;
+	return first;
 }
 
 char *blame_cause(const struct job *j, const struct blame *b)

@@ -41,6 +41,11 @@ bool checkpoint_compares(const struct checkpoint *c)
 	       (c->state == CKPT_VERIFIED || c->state == CKPT_SUSPECT);
 }
 
+int64_t checkpoint_seen(const struct checkpoint *c)
+{
+	return c->seen_at != MO_NONE ? c->seen_at : c->saved_at;
+}
+
 bool checkpoint_announced(const struct job *j, const struct checkpoint *c)
 {
 	return j->spec.engine.layout.announced_is_complete &&

@@ -41,6 +41,9 @@ bool checkpoint_announced(const struct job *j, const struct checkpoint *c);
 /* its content is to be read and compared with what checksums there are: it is suspected and nobody
  * has yet */
 bool checkpoint_compares(const struct checkpoint *c);
+/* What is of a later time was written since, us: by the file system's clock where its files were
+ * seen, else by the controller's; MO_NONE not known. */
+int64_t checkpoint_seen(const struct checkpoint *c);
 /* suspect or tainted: a person may take it all the same, by this name alone */
 bool checkpoint_named_suspect(const struct job *j, int64_t iteration);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);

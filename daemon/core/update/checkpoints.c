@@ -223,13 +223,15 @@ static bool only_unmarked(const struct job *j, const struct found_checkpoint *f)
 	return false;
 }
 
-/* What is known of the entry is of these files. Times of one clock are compared, the file
- * system's: the controller's may be hours off it. */
+/* What is known of the entry is of these files. Of what was given up times alone count: who puts
+ * the same files back makes another manifest. They are of one clock, the file system's, wherever
+ * the files were seen; the controller's, of an announcement or of the giving up, may be hours
+ * off. */
 static bool as_known(const struct checkpoint *c, const struct found_checkpoint *f)
 {
-	if (c->manifest && f->manifest)
+	if (c->manifest && c->state != CKPT_SUPERSEDED)
 		return mo_streq(f->manifest, c->manifest);
-	return c->seen_at == MO_NONE || f->saved_at <= c->seen_at;
+	return f->saved_at == MO_NONE || f->saved_at <= checkpoint_seen(c);
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -368,7 +370,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 /* The user went back to an iteration: what lies beyond it belongs to the run that was given up,
  * until an attempt writes it again. So does what was damaged or missing just now: it may be
  * found whole later, and must not hold up the new run as a loss. */
-void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
@@ -376,6 +378,8 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
 		if (c->iteration <= resume || c->state == CKPT_SUPERSEDED ||
 		    c->state == CKPT_DELETED)
 			continue;
+		if (checkpoint_seen(c) == MO_NONE)
+			c->saved_at = time;
 		c->state = CKPT_SUPERSEDED;
 		free(c->reason);
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt,

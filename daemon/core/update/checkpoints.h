@@ -6,7 +6,7 @@
 void checkpoint_note(struct job *j, const struct note *n, int64_t time);
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 /* after restart --from: what lies beyond is resumed no more */
-void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt);
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time);
 /* of this attempt, announced, and it went elsewhere */
 void checkpoint_withdraw(struct job *j, int64_t iteration);
 /* the attempt went on from what it resumed from */

@@ -14,6 +14,7 @@
  * five minutes, a day to two hours, 90 days of running are some 150 marks. */
 #define MARK_US (300 * 1000000LL)
 #define MARK_SHARE 12
+#define MARKS_KEPT_US (3600 * 1000000LL) /* of a job that is over, before its end */
 
 /* Those between two others that are near enough to each other by now. The first, which is the
  * submit, stays. */
@@ -29,9 +30,11 @@ static void thin_marks(struct job *j)
 	}
 }
 
-/* Before the ledger moves on. */
+/* Before the ledger moves on. Those of a version before say nothing, and go. */
 static void mark(struct job *j)
 {
+	while (j->n_ledger_marks && !j->ledger_marks[0].n_us)
+		mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks, 0);
 	size_t n = j->n_ledger_marks;
 
 	if (n > 0 && j->ledger_at < j->ledger_marks[n - 1].at + MARK_US)
@@ -41,6 +44,12 @@ static void mark(struct job *j)
 	for (size_t i = 0; i < j->n_ledger; i++)
 		mo_ints_add(&m->us, &m->n_us, j->ledger[i]);
 	thin_marks(j);
+}
+
+void ledger_end(struct job *j)
+{
+	while (j->n_ledger_marks > 1 && j->ledger_marks[1].at < j->ledger_at - MARKS_KEPT_US)
+		mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks, 1);
 }
 
 void ledger_charge_as(struct job *j, int64_t time, int category)

@@ -30,13 +30,13 @@ int update_config(struct core *c, const struct record *r)
 		claims_add_job(c, j);
 	if (!read->recipe || read->refused)
 		return 0;
-	retained_count(c, j);
-	ranks_place(j);
 	/* What was measured was held against the plan of another configuration. */
 	if (read->promise || j->spec.promise) {
 		mo_desc_free(&promise_desc, j->spec.promise);
 		j->spec.promise = mo_desc_dup(&promise_desc, read->promise);
 	}
-	words_lend_all(&j->spec);
+	words_lend_all(&j->spec); /* before it is counted, which may let it go */
+	retained_count(c, j);
+	ranks_place(j);
 	return 0;
 }

@@ -96,7 +96,7 @@ int update_place(struct core *c, const struct record *r)
 	if (k->resume < 0)
 		checkpoint_pass_over(j);
 	if (j->restart_from != MO_NONE)
-		checkpoint_supersede(j, k->resume, r->attempt);
+		checkpoint_supersede(j, k->resume, r->attempt, r->time);
 	j->progress.longest_start_us = MO_MAX(j->progress.longest_start_us, j->run.start_us);
 	j->progress.iteration = j->restart_from = j->run.start_us = MO_NONE;
 	j->after_failure = j->unheard = false;

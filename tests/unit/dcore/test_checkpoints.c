@@ -426,6 +426,7 @@ static void given_up_by_another_clock(struct saver *o, int64_t off, int64_t late
 	saver_save(o, 10);
 	saver_save(o, 20);
 	f = &o->w.scan.items[1];
+	mo_str_set(&f->manifest, "m20");
 	f->complete = false;
 	f->saved_at = o->w.now + off;
 	saver_crash(o);
@@ -437,8 +438,35 @@ static void given_up_by_another_clock(struct saver *o, int64_t off, int64_t late
 	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
 	f->complete = true;
 	f->saved_at += later;
+	mo_str_set(&f->manifest, "the same files, copied"); /* their inodes are in it */
 	world_reboot(&o->w, 0);
 	saver_run(o, 5);
+}
+
+/* The tracker names it, and nothing of it is there: it was never seen. Then the run that went back
+ * saves it, and its node is lost. */
+static void a_missing_one_that_is_written_is_the_new_runs(void **state)
+{
+	struct saver *o = *state;
+	struct found_checkpoint *f;
+
+	saver_again(o, -1, 0);
+	saver_run(o, 2);
+	saver_save(o, 10);
+	saver_save(o, 20);
+	f = &o->w.scan.items[1];
+	f->complete = false;
+	f->saved_at = MO_NONE;
+	saver_crash(o);
+	saver_resumed(o, 2, 10);
+	assert_int_equal(saver_restart(o, 10), 200);
+	saver_run(o, 5);
+	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+	f->complete = true;
+	f->saved_at = o->w.now;
+	world_reboot(&o->w, 0);
+	saver_run(o, 5);
+	saver_resumed(o, 4, 20);
 }
 
 /* Whether it was written again is asked of the clock that wrote both times. */
@@ -887,6 +915,7 @@ int main(void)
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
 		T(the_controllers_clock_does_not_say_what_was_written_again),
+		T(a_missing_one_that_is_written_is_the_new_runs),
 		T(a_repaired_one_is_not_the_new_runs),
 		T(a_repaired_one_is_gone_back_to_by_name),
 		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),
