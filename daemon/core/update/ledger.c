@@ -46,7 +46,7 @@ static void mark(struct job *j)
 	thin_marks(j);
 }
 
-void ledger_end(struct job *j)
+void ledger_ends(struct job *j)
 {
 	while (j->n_ledger_marks > 1 && j->ledger_marks[1].at < j->ledger_at - MARKS_KEPT_US)
 		mo_vec_remove(&ledger_mark_desc, j->ledger_marks, &j->n_ledger_marks, 1);

@@ -4,7 +4,7 @@
 
 void ledger_charge(struct job *j, int64_t time);
 /* The job is over: of its windows only those within the last hour are known from then on. */
-void ledger_end(struct job *j);
+void ledger_ends(struct job *j);
 void ledger_charge_as(struct job *j, int64_t time, int category);
 /* Iterations from+1 .. to were done, which explains so much of the time since the last charge
  * (progress_explains_us(), by what was known before them). */

@@ -111,7 +111,7 @@ int update_job(struct core *c, const struct record *r)
 	if (job_state_final(k->state)) {
 		retained_leave(c, j);
 		j->ended_at = r->time;
-		ledger_end(j);
+		ledger_ends(j);
 		retained_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
 		claims_remove_job(c, j);
