@@ -41,7 +41,9 @@ int64_t log_times_find(const char *dir, int64_t rank, int64_t since_us)
 	_cleanup_(mo_freep) char *path = mo_path(dir, LOG_TIMES, (long long)rank);
 	_cleanup_(mo_freep) char *old = mo_path(dir, LOG_TIMES_OLD, (long long)rank);
 	/* what follows an entry was written within a step of it */
-	int64_t after_us = since_us - LOG_TIMES_STEP_US, before = find_in(old, after_us);
+	int64_t after_us = since_us - LOG_TIMES_STEP_US;
+	/* In this order: what a rotation in between moves is read twice, not left out. */
+	int64_t newer = find_in(path, after_us), older = find_in(old, after_us);
 
-	return before >= 0 && before < INT64_MAX ? before : find_in(path, after_us);
+	return newer < 0 ? older : older < 0 ? newer : MO_MIN(older, newer);
 }

@@ -195,7 +195,7 @@ static void answer(struct logs *l, const struct query *q, const char *error, cha
 }
 
 /* The place moves on to what was written since the time that is asked for, where a line begins.
- * False: nobody noted times. */
+ * False: no times are known. */
 static bool find_time(struct logs *l, struct query *q, const struct span *s)
 {
 	const struct command *c = q->command;
@@ -246,8 +246,8 @@ static bool try_answer(struct logs *l, struct query *q)
 		return false;
 	if (q->since_us != MO_NONE && !find_time(l, q, &s)) {
 		answer(l, q,
-		       "nobody noted when its lines were written: its supervisor is older than "
-		       "that; ask for the last lines instead",
+		       "it is not known when its lines were written (its supervisor may be "
+		       "older); ask for the last lines instead",
 		       NULL, false, true);
 		return true;
 	}

@@ -32,7 +32,8 @@ int rank_log_open(struct stepd *s, struct rank *r)
 	return 0;
 }
 
-/* Not worth a word where it fails: then the log itself cannot be written either, and is said. */
+/* Not worth a word where it fails: a full disk is said of the log itself. It is tried again with
+ * the next output; what was written until then may be left out of what is read by time. */
 static void note_time(struct stepd *s, struct rank *r)
 {
 	struct log_time t = { .at_us = mo_clock_wall_us(), .byte = r->log_base + r->log_size };
@@ -52,29 +53,47 @@ static void note_time(struct stepd *s, struct rank *r)
 		r->log_timed_us = t.at_us;
 }
 
-/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so
- * that readers can go on by offset. */
-static int log_rotate(struct stepd *s, struct rank *r)
+/* Until the log is renamed all is as it was; a log that somebody removed counts as renamed. */
+static int log_move(struct stepd *s, struct rank *r, const char *next_base)
 {
-	_cleanup_(mo_freep) char *path =
-		mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
-	_cleanup_(mo_freep) char *old =
-		mo_path(s->spool.log_dir, "rank-%lld.log.1", (long long)r->rank);
-	_cleanup_(mo_freep) char *base =
-		mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
+	long long rank = r->rank;
+	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, "rank-%lld.log", rank);
+	_cleanup_(mo_freep) char *old = mo_path(s->spool.log_dir, "rank-%lld.log.1", rank);
+	_cleanup_(mo_freep) char *times = mo_path(s->spool.log_dir, LOG_TIMES, rank);
+	_cleanup_(mo_freep) char *old_times = mo_path(s->spool.log_dir, LOG_TIMES_OLD, rank);
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld\n", (long long)(r->log_base + r->log_size));
-	int e = mo_rename(path, old) < 0 ? -errno
-					 : mo_write_file(base, text, (size_t)n, 0640, false);
+	int e = mo_write_file(next_base, text, (size_t)n, 0640, false);
+
 	if (e < 0)
 		return e;
-	_cleanup_(mo_freep) char *times = mo_path(s->spool.log_dir, LOG_TIMES, (long long)r->rank);
-	_cleanup_(mo_freep) char *old_times =
-		mo_path(s->spool.log_dir, LOG_TIMES_OLD, (long long)r->rank);
+	if (mo_rename(path, old) < 0 && errno != ENOENT)
+		return -errno;
 	(void)mo_rename(times, old_times);
 	r->log_timed_us = 0;
 	r->log_base += r->log_size;
+	r->log_size = 0;
 	r->log_fd = mo_close(r->log_fd);
+	return 0;
+}
+
+/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so
+ * that readers can go on by offset. What may need space comes first, under another name. Whatever
+ * fails, the next write goes on from there. */
+static int log_rotate(struct stepd *s, struct rank *r)
+{
+	long long rank = r->rank;
+	_cleanup_(mo_freep) char *base = mo_path(s->spool.log_dir, "rank-%lld.base", rank);
+	_cleanup_(mo_freep) char *next_base =
+		mo_path(s->spool.log_dir, "rank-%lld.base.next", rank);
+
+	if (r->log_fd >= 0) {
+		int e = log_move(s, r, next_base);
+		if (e < 0)
+			return e;
+	}
+	if (mo_rename(next_base, base) < 0 && errno != ENOENT)
+		return -errno;
 	return rank_log_open(s, r);
 }
 
@@ -95,7 +114,7 @@ void rank_log_write(struct stepd *s, struct rank *r, const char *data, size_t n)
 {
 	if (n == 0)
 		return;
-	if (r->log_size >= s->spool.log_bytes) {
+	if (r->log_fd < 0 || r->log_size >= s->spool.log_bytes) {
 		int e = log_rotate(s, r);
 		if (e < 0) {
 			log_failed(s, r, n, e);

@@ -34,11 +34,6 @@ function signedOut(on) {
   document.body.classList.toggle('signed-out', on);
 }
 
-function getJobs([states, n]) {
-  const label = state.label === null ? '' : `&label=${encodeURIComponent(state.label)}`;
-  return get(`/v1/jobs?state=${states}&limit=${n}&last=1${label}`);
-}
-
 /* What the address says: #JOB?label=LABEL, both optional. It is kept up to date, so that a link
  * shows the same. */
 function address() {
@@ -60,15 +55,25 @@ function filterJobs(label) {
   due('jobs');
 }
 
+/* A list for each of these kinds; null: the label of the address is none, then all are due. */
+async function getJobs(kinds) {
+  const label = state.label,
+    query = label === null ? '' : `&label=${encodeURIComponent(label)}`;
+  try {
+    return await Promise.all(
+      kinds.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1${query}`)),
+    );
+  } catch (e) {
+    if (e.status !== 400 || label === null) throw e;
+    if (label === state.label) filterJobs(null);
+    return null;
+  }
+}
+
 async function loadJobs() {
   const label = state.label,
-    [cluster, ...kinds] = await Promise.all([get('/v1/cluster'), ...KINDS.map(getJobs)]).catch(
-      (e) => {
-        if (e.status === 400 && label !== null) filterJobs(null); // the address is no label
-        throw e;
-      },
-    );
-  if (label !== state.label) return due('jobs');
+    [cluster, kinds] = await Promise.all([get('/v1/cluster'), getJobs(KINDS)]);
+  if (!kinds || label !== state.label) return due('jobs');
   const items = kinds.flatMap((k) => k.items.slice().reverse()),
     before = state.job;
   state.jobs = new Map(items.map((j) => [j.id, j]));
@@ -85,7 +90,9 @@ async function loadJobs() {
 
 /* Of running jobs the list has what moves. */
 async function loadRunning() {
-  const { items } = await getJobs(KINDS[0]);
+  const lists = await getJobs([KINDS[0]]);
+  if (!lists) return;
+  const { items } = lists[0];
   if (items.length !== [...state.jobs.values()].filter((j) => KINDS[0][0].includes(j.state)).length)
     return due('jobs');
   for (const j of items) drawMoving(j);
@@ -307,7 +314,9 @@ function select(id) {
 }
 
 function start() {
-  state.label = address().label;
+  const { job, label } = address();
+  state.label = label;
+  state.job = job || state.job;
   signedOut(false);
   dueAll();
 }

@@ -28,7 +28,7 @@ const LETTERS = {
   '-': '--cell-bad',
   '?': '--cell-none',
 };
-/* rank: where the keys are */
+/* doc: the newest, of that job; cells: what is drawn, and of which doc; rank: where the keys are */
 const heat = { job: null, doc: null, cells: null, rank: null };
 
 /* All pages of it, one after the other: none keeps the controller long. */
@@ -146,7 +146,8 @@ function paint(canvas, doc, width) {
       }
     }
   }
-  heat.cells = at;
+  heat.cells = { ...at, doc };
+  if (heat.rank >= doc.ranks) heat.rank = null;
 }
 
 function coordsText(rank, sizes) {
@@ -168,8 +169,8 @@ function valueText(doc, rank) {
 }
 
 function tellRank(rank) {
-  const { sizes } = heat.doc;
-  setText('matrix-point', `rank ${rank}${coordsText(rank, sizes)}: ${valueText(heat.doc, rank)}`);
+  const { doc } = heat.cells;
+  setText('matrix-point', `rank ${rank}${coordsText(rank, doc.sizes)}: ${valueText(doc, rank)}`);
 }
 
 /* The rank below the pointer. */
@@ -202,7 +203,8 @@ function drawMark() {
   for (const name in px) mark.style.setProperty(name, `${px[name]}px`);
 }
 
-/* What the pointer does, by keys. */
+/* What the pointer does, by keys; the first of them shows where they are. With a modifier they are
+ * the browser's. */
 function walk(ev) {
   const at = heat.cells,
     step = {
@@ -213,9 +215,10 @@ function walk(ev) {
       Home: -Infinity,
       End: Infinity,
     }[ev.key];
-  if (!at || step === undefined) return;
+  if (!at || step === undefined || ev.altKey || ev.ctrlKey || ev.metaKey) return;
   ev.preventDefault();
-  heat.rank = Math.min(Math.max((heat.rank ?? 0) + step, 0), heat.doc.ranks - 1);
+  const to = heat.rank === null && ev.key !== 'End' ? 0 : heat.rank + step;
+  heat.rank = Math.min(Math.max(to, 0), at.doc.ranks - 1);
   drawMark();
   $('matrix-mark').scrollIntoView({ block: 'nearest' });
   tellRank(heat.rank);

@@ -95,8 +95,7 @@ function drawJobs(items, counts, earlier) {
   $('jobs-empty').hidden = items.length > 0 || state.label !== null;
   $('jobs-label').hidden = state.label === null;
   setText('jobs-label-text', `${state.label}: ${number(items.length + earlier)}`);
-  if (!state.job && items.length)
-    state.job = address().job || items[0].id;
+  if (!state.job) state.job = address().job || items[0]?.id || null;
   more('jobs-more', jobsLeftOut(items, counts, earlier));
   fill(
     'jobs',

@@ -205,7 +205,10 @@ async function keys(page) {
   });
   await check('arrow keys walk the picture of ranks', async () => {
     await until(page, () => heat.job === state.job && heat.cells);
+    await page.hover('#matrix', { position: { x: 50, y: 2 } });
     await page.focus('#matrix-walk');
+    await page.keyboard.press('ArrowRight');
+    await until(page, () => /^rank 0/.test(document.getElementById('matrix-point').textContent));
     for (const key of ['Home', 'ArrowRight', 'ArrowRight', 'ArrowLeft'])
       await page.keyboard.press(key);
     await until(page, () => /^rank 1/.test(document.getElementById('matrix-point').textContent));
@@ -216,6 +219,26 @@ async function keys(page) {
       T.train_ranks,
     );
     need(await page.locator('#matrix-mark').isVisible(), 'no frame');
+  });
+  const press = (init) =>
+    page.evaluate((init) => {
+      const ev = new KeyboardEvent('keydown', { ...init, bubbles: true, cancelable: true });
+      return !document.getElementById('matrix-walk').dispatchEvent(ev);
+    }, init);
+  await check("arrow keys with a modifier are the browser's", async () => {
+    for (const modifier of ['altKey', 'ctrlKey', 'metaKey'])
+      need(!(await press({ key: 'ArrowLeft', [modifier]: true })), `${modifier}: it is swallowed`);
+    need(await press({ key: 'ArrowLeft' }), 'without one it is not taken');
+  });
+  await check('arrow keys stay within what is drawn, also while newer ranks come', async () => {
+    await page.evaluate(() => {
+      const was = heat.doc;
+      heat.doc = { ...was, ranks: 10 * was.ranks };
+      walk(new KeyboardEvent('keydown', { key: 'End' }));
+      heat.doc = was;
+    });
+    const told = await page.locator('#matrix-point').innerText();
+    need(told.startsWith(`rank ${T.train_ranks - 1} `), told);
   });
 }
 

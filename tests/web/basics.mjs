@@ -184,6 +184,8 @@ export async function live(page) {
 export async function labels(page) {
   const rows = (page) =>
     page.$$eval('#jobs tbody tr', (rs) => rs.map((r) => r.dataset.key).join(' '));
+  const titled = (page, job) =>
+    until(page, (id) => document.getElementById('job-title').textContent.startsWith(id + ' '), job);
   await check('labels of a job: one pressed leaves the jobs that have it', async () => {
     await page.click(`#jobs tr[data-key="${T.jobs.sweep}"] button:text-is("team=vision")`);
     await until(page, () => document.querySelector('#jobs tbody').rows.length === 1);
@@ -199,11 +201,28 @@ export async function labels(page) {
     need((await rows(other)) === T.jobs.sweep, await rows(other));
     await other.close();
   });
-  await check('an address with what is no label shows all', async () => {
-    const other = await page.context().newPage();
-    await other.goto(`${T.url}/#?label=${encodeURIComponent('a b')}`);
+  await check('an address with what is no label shows all, and its job', async () => {
+    const other = await page.context().newPage(),
+      label = encodeURIComponent('a b');
+    await other.addInitScript(() => {
+      new MutationObserver((list) => {
+        if (list.some((m) => m.target.id === 'banner' && !m.target.hidden)) window.outage = true;
+      }).observe(document, { subtree: true, attributeFilter: ['hidden'] });
+    });
+    await other.goto(`${T.url}/#${T.jobs.train}?label=${label}`);
     await other.waitForSelector(`#jobs tr[data-key="${T.jobs.train}"]`, { timeout: WAIT });
     need(await other.locator('#jobs-label').isHidden(), 'it is filtered by it');
+    await titled(other, T.jobs.train);
+    need(other.url().endsWith('#' + T.jobs.train), other.url());
+    need(!(await other.evaluate(() => window.outage)), 'it says that the controller is silent');
+    await other.close();
+  });
+  await check('an address with a label that no job has shows its job', async () => {
+    const other = await page.context().newPage();
+    await other.goto(`${T.url}/#${T.jobs.train}?label=${encodeURIComponent('team=nobody')}`);
+    await titled(other, T.jobs.train);
+    await other.waitForSelector('#jobs-label:not([hidden])', { timeout: WAIT });
+    need((await rows(other)) === '', await rows(other));
     await other.close();
   });
   await check('pressed again all are there', async () => {

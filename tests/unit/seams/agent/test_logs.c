@@ -1,13 +1,20 @@
-/* A question for the last lines of a rank's log, which is written on while they are counted. */
+/* Questions about a rank's log, which is written on and rotated while they are answered. */
 #include "tests/unit/seams/agent/bed.h"
 
+#include <errno.h>
+
+#include "agent/core/stepd/log_time.h"
 #include "agent/link.h"
+#include "agent/log_times.h"
 #include "agent/logs.h"
 #include "agent/manager.h"
+#include "lib/base/fd.h"
 #include "lib/model/message.h"
 #include "lib/wire/decode.h"
 
-#define LOG "/var/lib/moe/logs/j7/a1/rank-0.log"
+#define DIR "/var/lib/moe/logs/j7/a1"
+#define LOG DIR "/rank-0.log"
+#define TIMES DIR "/rank-0.times"
 
 static const struct agent_config config = { .controller = (char *)"http://moed",
 					    .token_file = (char *)"/etc/moe/token",
@@ -58,9 +65,49 @@ static void test_last_lines(void **state)
 	seam_disk_done();
 }
 
+static void note_time(int64_t at_us, int64_t byte)
+{
+	struct log_time t = { at_us, byte };
+	_cleanup_(mo_closep) int fd = mo_open_at(AT_FDCWD, TIMES, O_WRONLY | O_CREAT, 0640);
+	struct stat st;
+
+	mo_stat_fd(fd, &st);
+	assert_int_equal(mo_write_at(fd, &t, sizeof(t), st.st_size), sizeof(t));
+}
+
+static void rotate(void)
+{
+	seam_on_stat = NULL;
+	assert_int_equal(mo_rename(TIMES, TIMES ".1"), 0);
+}
+
+/* Whatever file is looked at first, what was noted before the rotation is found. */
+static void test_rotated_between(void **state)
+{
+	assert_int_equal(log_times_find(DIR, 0, 0), -ENOENT);
+	note_time(100 * S, 10);
+	rotate();
+	assert_int_equal(log_times_find(DIR, 0, 50 * S), 10);
+	assert_int_equal(log_times_find(DIR, 0, 150 * S), INT64_MAX);
+	note_time(200 * S, 20);
+	note_time(300 * S, 30);
+	seam_on_stat = rotate;
+	assert_int_equal(log_times_find(DIR, 0, 250 * S), 30);
+	assert_int_equal(log_times_find(DIR, 0, 50 * S), 20);
+	assert_int_equal(log_times_find(DIR, 0, 350 * S), INT64_MAX);
+	note_time(400 * S, 40);
+	seam_on_stat = rotate;
+	assert_int_equal(log_times_find(DIR, 0, 350 * S), 40);
+	note_time(500 * S, 50);
+	assert_int_equal(log_times_find(DIR, 0, 350 * S), 40);
+	assert_int_equal(log_times_find(DIR, 0, 450 * S), 50);
+	seam_disk_done();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_last_lines) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_last_lines),
+					    cmocka_unit_test(test_rotated_between) };
 
 	return cmocka_run_group_tests_name("logs", tests, NULL, NULL);
 }

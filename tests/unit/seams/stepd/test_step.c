@@ -239,6 +239,47 @@ static void test_disk_full(void **state)
 	assert_int_equal(notes().code, 3);
 }
 
+/* What rank 0 writes, until the supervisor has read it. */
+static void say(const char *line)
+{
+	mo_write(seam_rank(0)->out, line, strlen(line));
+	run(S);
+}
+
+/* A disk that is full from some change of a rotation on: once there is space the log goes on, by
+ * one rotation, and says what it lacks. */
+static void test_rotation_on_full_disk(void **state)
+{
+	bool lacks = true;
+	size_t n = 0;
+
+	while (lacks && n < 20) {
+		assert_int_equal(begin(), 0);
+		s->spool.log_bytes = 10;
+		run(0);
+		say("0123456789\n");
+		seam_fail_after(++n, ENOSPC);
+		say("now or never\n");
+		seam_fail_after(0, 0);
+		say("space again\n");
+		const char *log = seam_text(LOGS "/rank-0.log");
+		const char *old = seam_text(LOGS "/rank-0.log.1");
+		lacks = mo_streq(old, "0123456789\n");
+		if (lacks) {
+			assert_non_null(strstr(log, "are missing here: disk full]\nspace again\n"));
+			assert_string_equal(seam_text(LOGS "/rank-0.base"), "11\n");
+		} else {
+			assert_string_equal(old, "now or never\n");
+			assert_string_equal(log, "space again\n");
+			assert_string_equal(seam_text(LOGS "/rank-0.base"), "24\n");
+		}
+		teardown(state);
+		setup(state);
+	}
+	assert_false(lacks);
+	assert_true(n > 6);
+}
+
 /* It dies at each change of the world in turn: what it told is there, and none runs it again. */
 static void test_crash(void **state)
 {
@@ -273,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_exec_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_grace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rotation_on_full_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crash, setup, teardown),
 	};
 
