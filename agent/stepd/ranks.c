@@ -235,22 +235,28 @@ static bool fork_all(struct stepd *s, struct prepared *p)
 	return true;
 }
 
-/* Where no log can be made nothing is begun. False: said. */
-static bool open_first_log(struct stepd *s)
+/* Where a log cannot be made nothing is begun. They are not held open, as each fork would copy and
+ * close them. False: said. */
+static bool logs_can_be_made(struct stepd *s)
 {
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	int r = output_open_log(s, &s->ranks[0], &err);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		int r = output_open_log(s, &s->ranks[i], &err);
 
-	if (r < 0)
-		start_failed(s, &s->ranks[0], "exec", r, mo_error_text(&err, r));
-	return r >= 0;
+		if (r < 0) {
+			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
+			return false;
+		}
+		s->ranks[i].log_fd = mo_close(s->ranks[i].log_fd);
+	}
+	return true;
 }
 
-/* The rest behind all forks, which then need not copy and close them. Those ranks run: a log that
- * fails now is opened with their first word, as on a disk that is full for a while. */
+/* Behind all forks. Those ranks run: a log that fails now is opened with their first word, as on a
+ * disk that is full for a while. */
 static void open_logs(struct stepd *s)
 {
-	for (size_t i = 1; i < s->n_ranks; i++)
+	for (size_t i = 0; i < s->n_ranks; i++)
 		if (s->ranks[i].pid > 0)
 			(void)rank_log_open(s, &s->ranks[i]);
 }
@@ -270,7 +276,7 @@ void ranks_start(struct stepd *s)
 		return;
 	}
 	process_raise_limits(s);
-	if (!open_first_log(s))
+	if (!logs_can_be_made(s))
 		return;
 	bool forked = fork_all(s, p);
 	open_logs(s);
