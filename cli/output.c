@@ -208,7 +208,7 @@ bool table_print(const struct cli *cli, const struct table *t)
 		fputs(last ? "\n" : "  ", stdout);
 		used += width[c] + 2;
 	}
-	return !memchr(shown, false, t->n_columns);
+	return !memchr(shown, 0, t->n_columns);
 }
 
 void print_table(const struct cli *cli, const struct column *columns, size_t n,

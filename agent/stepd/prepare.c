@@ -188,8 +188,8 @@ static int make_env(const struct stepd *s, struct prepared *p, const struct rank
 	size_t n = p->given[0].n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	int e = 0;
-	if (r->local > 0)
-		memcpy(env, p->plans[0].envp, n * sizeof(char *));
+	for (size_t i = 0; r->local > 0 && i < n; i++)
+		env[i] = p->plans[0].envp[i];
 	for (size_t i = 0; i < g->n && e == 0; i++) {
 		const struct env_item *item = &g->items[i];
 		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-extern char **environ;
-
 static int spawn_share(int first, int end, char **argv)
 {
 	char rank[32];

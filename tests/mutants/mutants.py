@@ -1317,7 +1317,7 @@ MUTANTS = [
     (
         "the controller's clock says what was written again",
         "as_known",
-        "f->saved_at <= c->seen_at",
+        "f->saved_at <= checkpoint_seen(c)",
         "f->saved_at <= c->saved_at",
         [unit("dcore", "test_checkpoints")],
     ),

@@ -3,6 +3,7 @@
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 /* of the tests that wait long: a tenth, as the least times are */
